@@ -1,4 +1,4 @@
-"""A size that no count gives, worked out from the counts and the keys of a model's config."""
+"""A size that no count gives, computed from the counts and the keys of a model's config."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _OPERATIONS = {
 
 
 def worked_out(said: str, known: Mapping[str, object]) -> int:
-    """The value of an arithmetic such as "0.05 * total", rounded to a whole number.
+    """The value of an arithmetic expression such as "0.05 * total", rounded to a whole number.
 
-    Raises `Problem` for a name that is not known, or for more than numbers and the four operations.
+    Raises `Problem` for an unknown name, or for anything but numbers and the four operations.
     """
     try:
         return round(_value(ast.parse(said, mode="eval").body, known))

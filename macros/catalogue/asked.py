@@ -1,4 +1,4 @@
-"""The table of kinds and words with which `question.py` reads a question: models, machines, formats, sizes, figures,
+"""The table of kinds and words that `question.py` parses questions with: models, machines, formats, sizes, figures,
 engines and values, by all of their common names. The words are data, `asked.toml` with the reason for each."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOOLS = {
     "config": CONFIG,
     "machines": MACHINES,
 }
-_OF_ANOTHER = frozenset("ti super xt xtx".split())  # at the end of a card's name: without it another card is meant
+_OF_ANOTHER = frozenset("ti super xt xtx".split())  # at the end of a name: without it, another card is meant
 _IN_BRACKETS = re.compile(r"\(.*?\)")
 _WORD = re.compile(r"[a-z0-9.]+")
 
@@ -58,7 +58,7 @@ def all_topics() -> dict[tuple[str, str], list[str]]:
 
 
 def all_pages() -> dict[tuple[str, str], list[str]]:
-    """The names of pages and sections, by which the command line finds them: it has no index."""
+    """The names of pages and sections, by which the command line finds them, since it has no search index."""
     found = {place: [*names] for place, names in all_topics().items()}
     for page in asked()["page"]:
         found.setdefault((page["page"], ""), []).extend(page["names"].split(", "))
@@ -68,12 +68,12 @@ def all_pages() -> dict[tuple[str, str], list[str]]:
 def names(
     models: Iterable[str], is_built: Callable[[str], bool], address: Callable[[str], str], has_keys: bool = True
 ) -> dict:
-    """All names with which `question.py` reads a question; `models` in the order of their records, `oldest_first`.
+    """All names with which `question.py` parses questions; `models` in the order of their records, `oldest_first`.
 
-    A model has its names besides the title: the hub's without what is as in the title, then the others; its size as the
-    maker rounds it; its longest context, or 0.
-    `unlisted` are those that no tool can start from. The keys of sizes in a config.json, and contexts, take a second:
-    without them every size is its own key.
+    Each model lists its names other than the title: the hub name, minus whatever repeats the title, then its aliases;
+    its size as the maker rounds it; its longest context, or 0. `unlisted` are those that no tool can start from.
+    Looking up the config.json keys of sizes, and contexts, takes a second; without them, every size maps to its own
+    name.
     """
     said, models = asked(), list(models)
     keys, others = _keys() if has_keys else ({s["name"]: s["name"] for s in said["size"] if s["name"] != "context"}, {})
@@ -124,18 +124,18 @@ def same() -> list[list[str]]:
 
 
 def _words_of_topics() -> set[str]:
-    """The words of the names of pages and sections: none is a misspelled model."""
+    """The words of the names of pages and sections: none of them counts as a misspelled model."""
     said = [t["names"] for t in asked()["topic"]] + [" ".join(s["words"]) for s in asked()["same"]]
     return {word for names in said for word in _WORD.findall(names.lower()) if word.isalpha() and len(word) > 2}
 
 
 def lacking() -> list[str]:
-    """The hub names of models that others list and the catalog lacks."""
+    """The hub names of models that other lists have and the catalog lacks."""
     return [name for name in vllm_recipes().models if not presets.meant(name).slug]
 
 
 def machine_rows(known: Mapping[str, Accelerator]) -> list[list]:
-    """Each machine with its name, its gigabytes, its names without spaces and, if its GPU may use only a part of the
+    """Each machine with its name, its gigabytes, its names without spaces and, if its GPU may use only part of the
     installed memory or if it is a CPU, that part."""
     forms: dict[str, list[str]] = {slug: [] for slug in known}
     for form, slug in machine_names(known).items():
@@ -147,7 +147,7 @@ def machine_rows(known: Mapping[str, Accelerator]) -> list[list]:
 
 
 def _gigabytes(a: Accelerator) -> int:
-    """The memory as people name it: the maker's GB, or GiB where that is the whole number."""
+    """The memory as people refer to it: the maker's GB, or GiB if that is the whole number."""
     size = a.installed_bytes or a.memory_bytes
     return size // 10**9 if size % 10**9 == 0 else round(size / 2**30)
 
@@ -164,12 +164,12 @@ def _is_listed(slug: str) -> bool:
 
 
 def oldest_first(models: Iterable[str]) -> list[str]:
-    """Models by their dates and, within a day, by the makers' own sizes, the smallest first."""
+    """Models by their dates and, within a day, by the makers' own sizes, smallest first."""
     return sorted(models, key=_newest_first)[::-1]
 
 
 def _newest_first(slug: str) -> tuple[str, int]:
-    """A sort key: the newest first and, within a day, the largest by the maker's own size."""
+    """A sort key: newest first and, within a day, largest first by the maker's own size."""
     p = presets.preset(slug)
     day = p.released.isoformat() if isinstance(p.released, datetime.date) else str(p.released)
     number = number_of((p.headline or "").lower().partition("-")[0])
@@ -178,7 +178,7 @@ def _newest_first(slug: str) -> tuple[str, int]:
 
 
 def _other_names(slug: str) -> list[str]:
-    """The names of a model besides its title and its slug: its name on the hub, or nothing, then its others."""
+    """A model's names other than its title and slug: first its hub name (or an empty string), then its aliases."""
     p = presets.preset(slug)
     own = (_plain(p.name), _plain(slug))
     maker, slash, name = (p.hub or "").partition("/")
@@ -194,7 +194,7 @@ Keys = dict[str, str]  # a size's name -> its key in a config.json
 
 
 def _keys() -> tuple[Keys, dict[str, Keys]]:
-    """The key of each size that most architectures have, and of those that have another, by their names."""
+    """The key of each size that most architectures have; where keys differ, by the architectures' names."""
     sizes = [s["name"] for s in asked()["size"]]
     of_each = {
         name: {f.field: f.key for f in fields_of(a.config) if f.field in sizes and f.key}
@@ -230,7 +230,7 @@ def _architecture(slug: str, others: Mapping[str, Keys]) -> list[Keys]:
 
 def machine_names(known: Mapping[str, Accelerator]) -> dict[str, str]:
     """Accelerators by their names, without spaces: `rtx4090`, `4090`, `a100`; an ambiguous name means the accelerator
-    of whose name it omits the least, then the most common one."""
+    whose name it shortens the least, then the most common one."""
     found: dict[str, tuple[int, bool, int, str]] = {}
     for place, (slug, a) in enumerate(known.items()):
         for name, left_out in _machine_names(a.name):
@@ -241,8 +241,8 @@ def machine_names(known: Mapping[str, Accelerator]) -> dict[str, str]:
 
 
 def _machine_names(name: str) -> Iterable[tuple[str, int]]:
-    """The shorter forms of a name, without words at either end as long as the rest identifies it, with the omitted
-    words. The memory after a comma does not count as a word. `4060` is no form of `RTX 4060 Ti`."""
+    """The shorter forms of a name: words are dropped at either end as long as the rest identifies it; with the dropped
+    words. The memory after a comma does not count as a word. `4060` is not a form of `RTX 4060 Ti`."""
     name, _, memory = _IN_BRACKETS.sub("", name).lower().partition(",")
     words, amount = _WORD.findall(name), "".join(_WORD.findall(memory))
     yield "".join(words), 0

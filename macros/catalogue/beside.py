@@ -1,5 +1,5 @@
-"""The parts of a preset that other models' pages show: as long as they stay the same, a save of the preset does not
-affect those pages."""
+"""The parts of a preset that other models' pages show: as long as they do not change, saving the preset does not affect
+those pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..engine.errors import Problem
 from .preset_file import DEFAULTS
 from .presets import preset
 
-# Texts that only a model's own page and lists show.
+# Texts that appear only on a model's own page and in lists.
 OWN = frozenset(
     "organization released_source licence licence_source licence_looked_at aliases headline note sources".split()
 )

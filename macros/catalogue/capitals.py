@@ -18,7 +18,7 @@ _HOLE = re.compile(r"\{(\w+)\}")
 
 
 class Sentence(NamedTuple):
-    """A sentence about a country: the facts that fill its gaps, the last of which is to be predicted."""
+    """A sentence about a country: the facts that fill its gaps; the last one is to be predicted."""
 
     shape: str
 
@@ -48,7 +48,7 @@ def sentences() -> tuple[Sentence, ...]:
 
 
 def is_left_out(facts: dict[str, str], sentence: Sentence) -> bool:
-    """Whether a combination of a country and a sentence was left out of the training: about one in ten, by its
+    """Whether a combination of a country and a sentence was left out of the training data: about one in ten, chosen by
     digest."""
     return sha256(f"{facts['country']}: {sentence.shape}".encode()).digest()[0] % 10 == 0
 

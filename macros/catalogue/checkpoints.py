@@ -22,8 +22,8 @@ SHIPPED = {"capitals": Path(__file__).parent.parent / "capitals"}
 
 
 class Checkpoint:
-    """A folder with config.json and *.safetensors, and perhaps a tokenizer.json. `name` is the argument that named
-    it."""
+    """A folder with config.json and *.safetensors, and perhaps a tokenizer.json. `name` is the argument it was given
+    as."""
 
     def __init__(self, name: str, folder: Path):
         self.name, self.folder = name, folder
@@ -54,7 +54,7 @@ def checkpoint(name: str) -> AnyCheckpoint:
     folder = Path(name)
     if not os.path.isdir(folder) and is_gguf(folder):
         return GgufCheckpoint(name, folder)
-    if not os.path.isdir(folder):  # also of a name that no folder can have
+    if not os.path.isdir(folder):  # also for a name that no folder can have
         if name not in SHIPPED:
             raise Problem(f"{name}: no such folder", "give a folder that holds config.json and *.safetensors")
         folder = SHIPPED[name]

@@ -20,10 +20,10 @@ from .presets import NAMES, model, preset, read_also, with_file
 
 REFERENCES = Path(__file__).parent / "references"
 
-# A published figure that is rounded ("2.7B") may differ by as much.
+# A published figure that is rounded ("2.7B") may differ by this much.
 ROUNDING = 0.05
 
-MANY = 50  # presets, from which on a second process pays off
+MANY = 50  # number of presets from which a second process pays off
 
 Row = tuple[str, tuple, tuple[int, ...]]
 
@@ -64,7 +64,7 @@ def verify_names(slug: str) -> None:
 
 
 def check_file(path: Path) -> Result:
-    """Compare the preset in a file that is not ours with its published figures, with our presets loaded too."""
+    """Compares the preset in a file that is not ours with its published figures, with our presets loaded too."""
     read_also(path)
     try:
         return check(path.stem)
@@ -75,7 +75,8 @@ def check_file(path: Path) -> Result:
 
 
 def results(slugs: list[str]) -> Generator[Result, None, None]:
-    """`check` of each preset, in their order; of many, a second process checks a part, unless a build has one."""
+    """`check` of each preset, in order; if there are many, a second process checks some of them, unless a build has
+    one."""
     from ..cache import second_process  # imported here, since most commands check nothing
 
     is_shared = len(slugs) > MANY and not second_process.is_under_way()
@@ -152,7 +153,7 @@ def rows_of(weights: Iterable[Weight]) -> set[Row]:
 
 
 def rows(listed: Iterable[Sequence]) -> set[Row]:
-    """The same of a list's rows [pattern, ranges, shape]."""
+    """Like `rows_of`, for a list's rows [pattern, ranges, shape]."""
     return {
         (
             name,

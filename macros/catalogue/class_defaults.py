@@ -1,4 +1,4 @@
-"""Which sizes and figures of a model depend on the default of a class, because no source of the maker's states them."""
+"""Which sizes and figures of a model depend on a class's defaults, because none of the maker's sources states them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _OF_ALL_PARAMETERS = frozenset(
 def sizes_of(
     defaults: Collection[str], raw: Mapping[str, Any], config: type[Config], counts: Counts, held: frozenset[str]
 ) -> frozenset[str]:
-    """The symbols of counts and costs that depend on the keys `defaults`: the sizes that these give, and sizes derived
-    from them or from a default list of the layers' kinds. `held` are the sizes that a published total confirms."""
+    """The symbols of counts and costs that depend on the keys `defaults`: the sizes they determine, and sizes derived
+    from those or from a default list of the layers' kinds. `held` are the sizes that a published total confirms."""
     keyed = {k.field: {k.key, *k.also} for k in fields_of(config) if k.key}
     counted = counts.flops.symbols.union(
         counts.total_poly.symbols, *(k.elements.symbols for k in counts.kept)

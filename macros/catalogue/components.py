@@ -35,7 +35,7 @@ UNITS = {"image": "patches", "sound": "moments", "protein": "tokens"}
 
 
 class Seen(NamedTuple):
-    """A tower's cost for one input: patches or moments, tokens for the text, FLOPs."""
+    """A tower's cost for one input: patches or time steps, tokens for the text model, FLOPs."""
 
     pieces: int
     patches: int
@@ -65,7 +65,7 @@ class Component:
 
     @property
     def units(self) -> str:
-        """The pieces of its input."""
+        """The units of its input."""
         return UNITS[self.reads]
 
     @cached_property
@@ -90,7 +90,7 @@ class Component:
         return self._traced[one]
 
     def release(self) -> None:
-        """Drop the traces."""
+        """Drops the traces."""
         self._traced.clear()
         vars(self).pop("counts", None)
 
@@ -100,7 +100,7 @@ class Component:
         return self.counts.total
 
     def below(self, prefix: str) -> int:
-        """The parameters whose tensors' names begin like this."""
+        """The parameters whose tensor names start with this prefix."""
         return sum(int(w.count) for w in self.counts.weights if w.name.startswith(prefix))
 
     @property
@@ -146,10 +146,10 @@ class Component:
 def components_of(
     whole: Mapping[str, Any], where: str = "", is_strict: bool = False
 ) -> tuple[tuple[Component, ...], tuple[str, ...]]:
-    """The towers of a config.json, and the keys of its other parts, for which no tower is known. `where`: the place,
+    """The towers of a config.json, and the keys of its other parts, for which no tower is known. `where`: the location,
     for messages.
 
-    Raises `Problem` for a tower whose config is wrong, or, if strict, has a key that it does not know.
+    Raises `Problem` for a tower whose config is wrong or, if strict, has an unknown key.
     """
     found: list[Component] = []
     others: list[str] = []
@@ -214,7 +214,7 @@ def _no_tower(whole: Mapping[str, Any], tables: Sequence[str]) -> Problem:
 
 
 def uncounted(found: Iterable[Component], others: Iterable[str], named: Iterable[str]) -> tuple[str, ...]:
-    """The keys of a config's other parts, which no tower here counts."""
+    """The keys of a config's other parts, which no tower here covers."""
     parts = [component.part for component in found]
     return tuple(dict.fromkeys(name for name in (*others, *named) if name not in parts))
 

@@ -30,7 +30,7 @@ class Buffers(NamedTuple):
 
 
 class Log(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The cache size that vLLM printed for a model: GiB that were left, the tokens that they hold, and the number of
+    """The cache size that vLLM printed for a model: the GiB left for it, the tokens that they hold, and the number of
     sequences of the context that fit."""
 
     model: str

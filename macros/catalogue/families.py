@@ -14,7 +14,7 @@ from .presets import FOLDER, family_of, paths, preset, readable
 
 
 def verify_family(slug: str) -> None:
-    """Raise `Problem` if at least as many presets spell the family differently: it has one name and one page."""
+    """Raises `Problem` if at least as many presets spell the family differently: a family has one name and one page."""
     family = preset(slug).family
     spelt = spellings(family)
     mine = [other for other, spelling in spelt.items() if spelling == family]
@@ -30,7 +30,7 @@ def verify_family(slug: str) -> None:
 
 
 def verify_about(slug: str) -> None:
-    """Raise `Problem` for a release date in the future, for a name of another preset, and for a maker whose name most
+    """Raises `Problem` for a release date in the future, for a name of another preset, and for a maker whose name most
     presets capitalize differently."""
     mine = preset(slug)
     today = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)  # allows for time zones
@@ -88,13 +88,13 @@ def wrong_about(slug: str) -> Problem | None:
 
 
 def spellings(family: str) -> dict[str, str]:
-    """The presets whose folder has the letters of this family, whatever the hyphens, and the family of each."""
+    """The presets whose folder has the letters of this family, ignoring hyphens, and the family of each."""
     alike = _by_letters().get(_letters(family_slug(family)), ())
     return {slug: spelt for slug in alike if (spelt := family_of(slug)) is not None}
 
 
 def of_family(family: str) -> list[str]:
-    """The readable presets of a family: only files in its folder are read, and those in no family's folder."""
+    """The readable presets of a family: only files in its folder and files in no family's folder are read."""
     own = [slug for slug, path in paths().items() if not path.is_relative_to(FOLDER)] if presets.also else []
     alike = {*_by_letters().get(_letters(family_slug(family)), ()), *own}
     return [slug for slug in sorted(alike) if family_of(slug) == family]

@@ -1,5 +1,4 @@
-"""A trace with similar layers folded into one kind: those that differ only in the number of earlier results that they
-read.
+"""A trace with similar layers folded into one kind: layers that differ only in how many earlier results they read.
 
 If each layer reads the results of several earlier ones, nearly every layer is a kind of its own. The parameters and the
 cache of a fold are those of its layers together; its shapes and FLOPs are those of its first layer.
@@ -51,7 +50,7 @@ class Fold(NamedTuple):
 
 
 def folds(trace: Trace) -> list[Fold]:
-    """The kinds of layers that differ only in how many results they read, those of at least two kinds."""
+    """The kinds of layers that differ only in how many results they read, in groups of at least two kinds."""
     groups: list[list[Node]] = []
     for node in trace.root.children:
         if node.layers is not None:
@@ -120,7 +119,7 @@ def fold(run: Callable[[], Trace], found: Sequence[Fold]) -> Trace:
 
 
 def in_folds(poly: Poly, trace: Trace, found: Sequence[Fold]) -> Poly:
-    """The same with the number of layers of a fold as one symbol: the first layer's terms times the symbol, and the
+    """A polynomial with the number of layers of a fold as one symbol: the first layer's terms times the symbol, and the
     remainder of the others as a plain number."""
     counts = {node.layers: node.layer_count for node in trace.root.children if node.layers is not None}
     for one in found:

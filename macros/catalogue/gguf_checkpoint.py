@@ -40,7 +40,7 @@ def compared() -> frozenset[str]:
 
 
 class GgufTensors(GgufWeights):
-    """The tensors of a file on the disk, each read on request; a tied table, which two steps request, once."""
+    """The tensors of a file on disk, each read on request; a tied table, which two steps request, is read once."""
 
     def __init__(self, gguf: Gguf, made: GgufFile, tied: frozenset[str] = frozenset()):
         super().__init__(_Read(gguf), made)
@@ -64,7 +64,7 @@ class GgufTensors(GgufWeights):
 
 
 class _Read:
-    """The tensors of a file by its own names."""
+    """The tensors of a file under its own names."""
 
     def __init__(self, gguf: Gguf):
         self.tensors = gguf.tensors
@@ -96,8 +96,8 @@ def read_tensor(placed: Placed, name: str, member: int | None = None) -> Array:
 
 
 def dequantized(data: bytes, kind: str, where: str) -> Array:
-    """The numbers of quantized blocks, by the package gguf. Raises `Problem` if it is missing, or does not know the
-    type."""
+    """The numbers of quantized blocks, decoded by the package gguf. Raises `Problem` if it is missing, or does not know
+    the type."""
     if find_spec("gguf") is None:
         raise Problem(f"weights in {kind} need the package gguf", LIBRARY, where)
     quants, constants = import_module("gguf.quants"), import_module("gguf.constants")
@@ -111,7 +111,7 @@ def dequantized(data: bytes, kind: str, where: str) -> Array:
 
 
 def tokenizer_of(file: Gguf, vocabulary: int) -> Tokenizer:
-    """The tokenizer of a file. Raises `Problem` for a kind that is not known, and for lists that do not fit."""
+    """The tokenizer of a file. Raises `Problem` for an unknown kind, and for lists that do not match each other."""
     try:
         made = tokenizer_json(file)
     except Problem as problem:
@@ -120,7 +120,7 @@ def tokenizer_of(file: Gguf, vocabulary: int) -> Tokenizer:
 
 
 class OfGguf(OfLibrary):
-    """A tokenizer that the `tokenizers` library reads from a file that exists only while it reads."""
+    """A tokenizer that the `tokenizers` library reads from a temporary file."""
 
     def __init__(self, made: dict[str, Any], path: Path, vocabulary: int):
         super().__init__(path, vocabulary)
@@ -141,7 +141,8 @@ class OfGguf(OfLibrary):
 
 
 class GgufCheckpoint:
-    """A GGUF file: its model, its weights, and its tokenizer, all of one file. `name` is the argument that named it."""
+    """A GGUF file: its model, its weights, and its tokenizer, all from one file. `name` is the argument it was given
+    as."""
 
     def __init__(self, name: str, path: Path, is_checked: bool = True):
         self.name, self.model = name, presets.load(str(path))
@@ -164,5 +165,5 @@ class GgufCheckpoint:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """Raises `Problem` for a kind that is not known, or if the library that reads it is missing."""
+        """Raises `Problem` for an unknown kind, or if the library that reads it is missing."""
         return tokenizer_of(self.gguf, self.model.config.readable_ids)

@@ -1,8 +1,9 @@
-"""From the metadata of a GGUF file to the keys of a config.json: sizes by llama.cpp's names, the rest by the tensors.
+"""Turns the metadata of a GGUF file into the keys of a config.json: sizes by llama.cpp's names, the rest from the
+tensors.
 
-A file names llama.cpp's architecture, which several model types become (`gguf_types_of`). Each of them is tried: with
-the sizes of the metadata its forward pass asks for tensors, and the type whose tensors are the file's is the model's.
-Reads no file: the browser has this module too, and a reader of headers of its own.
+A file names llama.cpp's architecture, which several model types are converted to (`gguf_types_of`). Each of them is
+tried: with the sizes in the metadata its forward pass requests tensors, and the model's type is the one whose tensors
+match the file's. Does no I/O: the browser has this module too, with its own reader of headers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 Shapes = Mapping[str, tuple[int, ...]]
 
-# Fields of configs here, and the keys of a file that state them, the first that is there.
+# Fields of configs here, and the keys of a file that state them; the first key found counts.
 SIZES: dict[str, tuple[str, ...]] = {
     "d_model": ("embedding_length",),
     "n_layers": ("block_count",),
@@ -116,7 +117,7 @@ class Reading:
         self.shapes = shapes_of(file)
 
     def raw(self) -> Raw:
-        """The keys that the metadata state."""
+        """The keys that the metadata states."""
         raw: Raw = {"model_type": self.model_type}
         for field, said in SIZES.items():
             if (key := self.keys.get(field)) and (value := self._said(said)) is not None:
@@ -206,8 +207,8 @@ class Reading:
             self._put(raw, "qk_nope_head_dim", whole - rope)
 
     def _query_scale(self, raw: Raw) -> None:
-        """The number whose root divides the scores. No key states it: llama.cpp uses the head width, and for the
-        27-billion models the query width divided by the number of heads."""
+        """The number whose square root divides the scores. No key states it: llama.cpp uses the head width or, for the
+        27B models, the query width divided by the number of heads."""
         head, width = self._number("attention.key_length"), self._number("embedding_length")
         heads, layers = self._heads(), self._number("block_count")
         if head is not None and width and heads:
@@ -215,7 +216,7 @@ class Reading:
             self._put(raw, "query_scalar", width // heads if is_largest else head)
 
     def _rope(self, raw: Raw) -> None:
-        """The angles of RoPE, as transformers 5 has them, where the type reads them so."""
+        """RoPE's parameters as transformers 5 has them, if the type reads them that way."""
         base, kind = self.file.of("rope.freq_base"), self.file.of("rope.scaling.type")
         factor = self.file.of("rope.scaling.factor")
         said: Raw = {"rope_type": "default"}
@@ -243,8 +244,8 @@ class Reading:
             self._put(raw, field, said.get("rope_theta"))
 
     def _slowed(self, theta: float) -> Raw:
-        """Llama 3's parameters of the angles, which a file has as divisors of its frequencies: 1 for the fast, a factor
-        for the slow, and between them a line over the frequency, which two points give."""
+        """Llama 3's RoPE parameters, which a file stores as divisors of the frequencies: 1 for the fast ones, a factor
+        for the slow ones, and in between a linear function of the frequency, determined by two points."""
         usual: Raw = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
         usual["original_max_position_embeddings"] = 8192
         placed = self.file.tensors["rope_freqs.weight"]
@@ -254,7 +255,7 @@ class Reading:
         factor = max(divisors)
         usual["factor"] = _exact(factor)
         lengths = [2 * math.pi * theta ** (i / len(divisors)) for i in range(len(divisors))]
-        between = [  # the share of the fast angle, by the inverse of the wave's length
+        between = [  # the share of the fast angle, by inverse wavelength
             (1 / length, (1 / d - 1 / factor) / (1 - 1 / factor))
             for length, d in zip(lengths, divisors)
             if 1.0001 < d < factor * 0.9999
@@ -273,12 +274,12 @@ class Reading:
         return usual | {"high_freq_factor": _near(high), "original_max_position_embeddings": round(slope * (high - 1))}
 
     def _width(self) -> int | None:
-        """Numbers of a head."""
+        """The number of elements in a head."""
         heads, width = self._heads(), self._number("embedding_length")
         return self._number("attention.key_length") or (width // heads if heads and width else None)
 
     def _layers(self, raw: Raw) -> None:
-        """The kind of each layer, from the tensors that it has."""
+        """The kind of each layer, judging by its tensors."""
         key, layers = self.keys.get("layer_types"), self._number("block_count")
         if key is None or layers is None or layers > 10_000:
             return
@@ -312,7 +313,7 @@ class Reading:
 
 
 def put(raw: Raw, key: Key, value: Any) -> None:
-    """Set a key of a config, also one inside of a table: `ffn_config.moe_top_k`."""
+    """Sets a key of a config, or one inside a table: `ffn_config.moe_top_k`."""
     *tables, last = str(key.key).split(".")
     for table in tables:
         raw = raw.setdefault(table, {})
@@ -320,7 +321,7 @@ def put(raw: Raw, key: Key, value: Any) -> None:
 
 
 def _exact(value: Any) -> Any:
-    """A number as it was written before it became a float of 32 bits: 1e-05 for 9.999999747378752e-06."""
+    """A number as it was written before it became a 32-bit float: 1e-05 for 9.999999747378752e-06."""
     if not isinstance(value, float) or not math.isfinite(value):
         return value
     for digits in range(1, 9):
@@ -349,7 +350,7 @@ def asked_for(reading: Reading, raw: Raw) -> dict[str, tuple[int, ...]]:
 
 
 def apart(here: Shapes, there: Shapes) -> int:
-    """The number of tensors that only one side has, or that have other shapes."""
+    """The number of tensors that only one side has, or that have different shapes."""
     same = sum(there.get(name) == shape for name, shape in here.items())
     return len(here) + len(there) - 2 * same
 
@@ -376,8 +377,8 @@ def config_of(file: Gguf, types: Iterable[str]) -> Raw:
 
 
 def _readings(file: Gguf, types: Iterable[str]) -> Iterator[Reading]:
-    """The model types that the file could be of: first those that have a window if the file states one. Others are
-    looked up only if the type of the architecture's own name is not it."""
+    """The model types that the file could have been converted from: if the file states a window, those with a window
+    first. The others are looked up only if the type of the architecture's own name does not match."""
     is_windowed = file.of("attention.sliding_window") is not None
     others: list[Reading] = []
     for model_type in types:
@@ -391,7 +392,7 @@ def _readings(file: Gguf, types: Iterable[str]) -> Iterator[Reading]:
 
 
 def _fitted(reading: Reading, raw: Raw) -> tuple[int, Raw]:
-    """The config with those flags that bring its tensors nearest to the file's, and how many still differ."""
+    """The config with the flags that bring its tensors closest to the file's, and how many still differ."""
     left, wrong, tried = None, None, 0
     try:
         left = apart(asked_for(reading, raw), reading.shapes)
@@ -419,7 +420,7 @@ def _fitted(reading: Reading, raw: Raw) -> tuple[int, Raw]:
 
 
 def _others(reading: Reading, raw: Raw) -> Iterator[Raw]:
-    """The config with one thing changed: a flag turned, a size left to its default, a head tied or not."""
+    """The config with one change: a flag flipped, a size left to its default, a head tied or untied."""
     for field, key in reading.keys.items():
         if key.type in (bool, "bool") and not key.is_size:
             other = _copied(raw)

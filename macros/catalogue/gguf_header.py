@@ -1,9 +1,9 @@
-"""The header of a GGUF file: its metadata and the list of its tensors, by the format's specification, version 2 and 3
-(docs/gguf.md of ggml). No weight is read.
+"""The header of a GGUF file: its metadata and the list of its tensors, following the format's specification, versions 2
+and 3 (docs/gguf.md of ggml). No weight is read.
 
-The package `gguf` has a reader too, which first makes an array for every token, which takes seconds for large
-vocabularies, and trusts the file. Here each count is checked against the file's size, and lists of texts are decoded on
-demand.
+The package `gguf` has a reader too, but it first builds an array for every token, which takes seconds for large
+vocabularies, and it trusts the file. Here each count is checked against the file's size, and lists of strings are
+decoded on demand.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ..engine.files import opened, size_of
 MAGIC = b"GGUF"
 AGAIN = "download the file again"
 MOST_NUMBERS = 2**62  # of one tensor
-LARGEST_HEADER = 2**27  # bytes; the largest vocabularies of today take a tenth of it
+LARGEST_HEADER = 2**27  # bytes; the largest vocabularies so far take a tenth of it
 MOST_KEYS, MOST_TENSORS = 100_000, 200_000
 LONGEST_KEY, LONGEST_NAME, LONGEST_TEXT = 65_535, 1_000, 2**24  # bytes
 _PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
 
-# The types of values in the metadata, by their number: as `struct` reads them. 8 is a text, 9 a list.
+# The types of values in the metadata, by their number, in the format of `struct`. 8 is a string, 9 a list.
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 
@@ -38,7 +38,7 @@ Value: TypeAlias = "Scalar | Values"
 
 
 class Values(NamedTuple):
-    """A list in the metadata: its length, and where it begins in the header."""
+    """A list in the metadata: its length, and where it starts in the header."""
 
     header: bytes
     type: int
@@ -49,7 +49,7 @@ class Values(NamedTuple):
         return f"a list of {self.length:,}"
 
     def all(self) -> list[Scalar]:
-        """Every value, texts decoded."""
+        """Every value, with strings decoded."""
         if self.type != _TEXT:
             return list(struct.unpack_from(f"<{self.length}{_SCALARS[self.type]}", self.header, self.start))
         found: list[Scalar] = []
@@ -75,7 +75,7 @@ class Placed(NamedTuple):
         return StoredTensor(self.type, self.shape, self.size)
 
     def floats(self) -> list[float]:
-        """The numbers of a small tensor of 32 bits; none if the file ends before, or the type is another."""
+        """The numbers of a small 32-bit tensor; none if the file ends before it, or if the type differs."""
         if self.type != "F32" or self.size > 2**16:
             return []
         with opened(self.path) as file:
@@ -85,7 +85,7 @@ class Placed(NamedTuple):
 
 
 class Gguf(NamedTuple):
-    """A GGUF file, or several that are one: its metadata, and its tensors by name."""
+    """A GGUF file, or several that belong together: its metadata, and its tensors by name."""
 
     path: Path
     metadata: dict[str, Value]
@@ -105,7 +105,7 @@ class Gguf(NamedTuple):
         return self.metadata.get(f"{self.architecture}.{key}")
 
     def listed(self, key: str) -> list[Scalar] | None:
-        """The same for a list; None for any other value."""
+        """Like `of`, for a list; None for any other value."""
         return self.list_of(f"{self.architecture}.{key}")
 
     def list_of(self, key: str) -> list[Scalar] | None:
@@ -179,7 +179,7 @@ class _Short(Problem):
 
 
 def ends_within(data: bytes) -> bool:
-    """Whether the first bytes of a file are not all of its header."""
+    """Whether the first bytes of a file do not contain all of its header."""
     try:
         _parsed(_Reader(data, False), Path(), 0)
     except _Short:
@@ -231,7 +231,7 @@ class _Reader:
         return Values(self.data, kind, count, start)
 
     def _skip(self, count: int) -> None:
-        """Skip this many texts."""
+        """Skips this many strings."""
         data, at, end, length_at = self.data, self.at, len(self.data), struct.Struct("<Q").unpack_from
         for _ in range(count):
             if at + 8 > end:
@@ -258,7 +258,7 @@ def _read(path: Path) -> Gguf:
         except Problem:
             if len(data) == size or length >= LARGEST_HEADER:
                 raise
-            length *= 8  # and the error may only be the early end
+            length *= 8  # and the error may just be the early end
 
 
 def _parsed(reader: _Reader, path: Path, size: int) -> Gguf:
@@ -319,7 +319,7 @@ def _listed(reader: _Reader) -> tuple[str, str, tuple[int, ...], int, int]:
 def _placed(
     listed: Sequence[tuple[str, str, tuple[int, ...], int, int]], path: Path, start: int, size: int, alignment: int
 ) -> dict[str, Placed]:
-    """The tensors by name. Raises `Problem` for one that is listed twice or begins within another."""
+    """The tensors by name. Raises `Problem` for one that is listed twice or starts within another."""
     found: dict[str, Placed] = {}
     end, before = 0, ""
     for name, type, shape, length, offset in sorted(listed, key=lambda one: one[4]):

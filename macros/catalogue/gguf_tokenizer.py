@@ -1,8 +1,8 @@
-"""The tokenizer of a GGUF file, from its metadata: made into a tokenizer.json, which the library `tokenizers` reads.
+"""The tokenizer of a GGUF file, converted from its metadata to a tokenizer.json, which the library `tokenizers` reads.
 
-Two kinds: byte-pair encoding, whose text is cut first by the expressions that llama.cpp knows under a name
-(`tokenizer.ggml.pre`; the same as in the makers' tokenizer.json), and SentencePiece's, whose merges follow the scores
-of the pieces. A file of another kind, or with a name that is not known, is refused by that name. Reads no file: the
+Two kinds are supported: byte-pair encoding, which first splits the input with expressions that llama.cpp refers to by
+name (`tokenizer.ggml.pre`; the same as in the makers' tokenizer.json), and SentencePiece's, whose merges follow the
+scores of the pieces. A file of another kind, or with an unknown name, is rejected with that name. Does no I/O: the
 browser has this module too.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 INSTEAD = "give --tokens, or run the maker's files"
 CONTROL, USER_DEFINED, BYTE = 3, 4, 6  # of tokenizer.ggml.token_type
 
-# The pieces of the expressions that cut a text before it is encoded.
+# The parts of the expressions that split the input before it is encoded.
 _SHORT = r"'s|'t|'re|'ve|'m|'ll|'d"
 _ANY_CASE = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _REST = r"\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -36,7 +36,7 @@ _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]
 
 
 def _by_case(digits: str, ending: str) -> str:
-    """Words cut where capitals begin."""
+    """Words split where capitals begin."""
     before = r"[^\r\n\p{L}\p{N}]?"
     words = rf"{before}{_UPPER}*{_LOWER}+{ending}|{before}{_UPPER}+{_LOWER}*{ending}"
     return rf"{words}|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_REST}"
@@ -64,7 +64,7 @@ _CUTS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("default",), (r"[\p{P}\$\+<=>\^~\|]+", _WORDS, r"\p{N}+", "[0-9][0-9][0-9]")),
 )
 CUTS = {name: expressions for names, expressions in _CUTS for name in names}
-# Whose makers' tokenizers look a piece up before they merge its letters, and begin each text with a token.
+# Makers' tokenizers that look a piece up before they merge its letters, and that start every input with a token.
 IGNORE_MERGES = ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "tekken")
 BEGINS = ("llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral", "tekken")
 
@@ -122,7 +122,7 @@ def _beginning(token: str, number: int) -> dict[str, Any]:
 
 
 def _vocab(tokens: list[str]) -> dict[str, int]:
-    """Tokens by name; of those that are listed twice the first."""
+    """Tokens by name; if a token is listed twice, the first counts."""
     vocab: dict[str, int] = {}
     for n, token in enumerate(tokens):
         vocab.setdefault(token, n)
@@ -159,7 +159,7 @@ def _bpe(vocab: dict[str, int], merges: list[list[str]]) -> dict[str, Any]:
 
 
 def _of_pieces(file: Gguf, tokens: list[str], types: list[int]) -> dict[str, Any]:
-    """SentencePiece's pieces: of all pairs that make a piece, the one of the best score is merged first."""
+    """SentencePiece's pieces: among all pairs that form a piece, the one with the best score is merged first."""
     vocab = _vocab(tokens)
     scores = [float(n) for n in _list(file, "tokenizer.ggml.scores")]
     if len(scores) != len(tokens):

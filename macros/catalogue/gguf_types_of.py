@@ -1,4 +1,4 @@
-"""The model types that llama.cpp's converter makes files of one architecture of."""
+"""The model types that llama.cpp's converter turns into files of one architecture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _of_architectures() -> dict[str, list[str]]:
 
 
 def names() -> list[str]:
-    """llama.cpp's names of all architectures that the rules of model types name."""
+    """llama.cpp's names of all architectures that the rules of model types mention."""
     return sorted(_of_architectures())
 
 
@@ -32,12 +32,12 @@ def types_of(architecture: str) -> list[str]:
             f"general.architecture = {shorten(architecture)}: no rules are known for it",
             nearest(architecture, sorted(known), "the coverage page lists those that are"),
         )
-    return sorted(known[architecture], key=lambda name: name != architecture)  # a type that is called so comes first
+    return sorted(known[architecture], key=lambda name: name != architecture)  # a type with the same name comes first
 
 
 def likeliest(architecture: str) -> Iterator[str]:
-    """The same, starting with the type of the architecture's own name; the others are looked up only afterwards. Raises
-    `Problem`."""
+    """Like `types_of`, starting with the type of the architecture's own name; the others are looked up only afterwards.
+    Raises `Problem`."""
     first = architecture if architecture in modules_by_type() else f"{architecture}_text"
     facts = find(first).gguf if is_known(architecture) else None
     is_called_so = isinstance(facts, Converted) and facts.name == architecture

@@ -1,5 +1,5 @@
-"""The tensors of a GGUF file under the names that the forward pass requests: what llama.cpp's converter did to them,
-undone. Reads no file: the browser has this module too, and a reader of its own."""
+"""The tensors of a GGUF file under the names that the forward pass requests, with llama.cpp's conversion undone. Does
+no I/O: the browser has this module too, with its own reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TURNING = ("q_proj.weight", "k_proj.weight", "q_proj.bias", "k_proj.bias")
 
 
 class GgufWeights(Mapping[str, Array]):
-    """The tensors of a file by the forward pass's names, `{i}` and `{e}` written out: float32.
+    """The tensors of a file under the forward pass's names, with `{i}` and `{e}` filled in: float32.
 
     `files` raises `KeyError` for a tensor that the file does not have.
     """
@@ -80,12 +80,12 @@ class GgufWeights(Mapping[str, Array]):
 
 
 def _halves(rows: Array, heads: int) -> Array:
-    """Rows that rotate together, moved from neighboring rows to half a head apart, as in the maker's files."""
+    """Moves rows that rotate together from adjacent positions to half a head apart, as in the maker's files."""
     return rows.reshape(heads, -1, 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
 
 
 def _undone(how: str, arrays: list[Array], shape: Sequence[int], name: str) -> Array:
-    """What the converter did to a tensor, undone. Raises `Problem` where that is not known."""
+    """Undoes what the converter did to a tensor. Raises `Problem` if that is not known."""
     if how == "latent":
         keys, values = arrays
         both = [np.concatenate([k.T, v]) for k, v in zip(keys, values)]

@@ -1,4 +1,4 @@
-"""The counts that may be meant by a published size such as "7B" or "A2.7B", and how each gives it."""
+"""The counts that a published size such as "7B" or "A2.7B" may refer to, and how each of them yields it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLACES = ("", "tens of ", "hundreds of ")
 
 
 class Reading(NamedTuple):
-    """A count that may be meant by "size": what it is, its value, and its name in a preset."""
+    """A count that a published size may refer to: what it counts, its value, and its name in a preset."""
 
     what: str
     parameters: int
@@ -28,7 +28,7 @@ class Reading(NamedTuple):
 
 
 class Short(NamedTuple):
-    """A published size in units of half of its last digit: the size, its last digit, and the text of both."""
+    """A published size in units of half its last digit: the size, its last digit, and the text of both."""
 
     figure: int
     last_digit: int
@@ -112,13 +112,13 @@ def readings_of(model: Model, said: str) -> list[Reading]:
 
 
 def named_counts(model: Model) -> dict[str, int]:
-    """Every count that a published size may be, by its name in a preset. Raises `Problem` for a wrong tower."""
+    """Every count that a published size may refer to, by its name in a preset. Raises `Problem` for a wrong tower."""
     readings = (*size_readings(model), *active_readings(model))
     return {reading.name: reading.parameters for reading in readings}
 
 
 def how(n: int, size: Short) -> str:
-    """How a count gives a published size, at the finest digit at which it does: "rounded"; empty if it does not."""
+    """How a count yields a published size, at the finest digit at which it does: "rounded"; empty if it does not."""
     n *= size.scale
     for place, (step, name) in enumerate(zip(_steps(size), _PLACES)):
         ways = [
@@ -141,8 +141,8 @@ def _steps(size: Short) -> Iterator[int]:
 
 
 def headlines_of(preset: Preset) -> list[Headline]:
-    """The published sizes of a preset, each with the counts that it is taken for: the total and the active parameters
-    unless the preset names others. A name such as 8x7B is not a size."""
+    """The published sizes of a preset, each with the counts that it is taken to mean: the total and the active
+    parameters unless the preset names others. A name such as 8x7B is not a size."""
     published, found = preset.published, []
     if preset.headline:
         found.append(Headline("headline_counts", preset.headline, preset.headline_counts, "its name"))
@@ -156,8 +156,8 @@ def headlines_of(preset: Preset) -> list[Headline]:
 
 
 def verify(model: Model) -> None:
-    """Raise `Problem` if the forward pass does not give what is published: an exact total, or a size at its own digits
-    by the count that the preset names for it."""
+    """Raises `Problem` if the forward pass does not yield what is published: an exact total, or a size to its own
+    digits by the count that the preset names for it."""
     model.verify()
     for headline in headlines_of(model.preset) if model.preset else ():
         _verify(headline, readings_of(model, headline.said))
@@ -165,7 +165,7 @@ def verify(model: Model) -> None:
 
 
 def by_arithmetic(model: Model, headline: Headline) -> Reading | None:
-    """What a preset's arithmetic gives for a size that no count gives. Raises `Problem` if that is not the size."""
+    """The result of a preset's arithmetic for a size that no count gives. Raises `Problem` if that is not the size."""
     said, size = headline.elsewhere and headline.elsewhere.arithmetic, short(headline.said)
     if not said or not size:
         return None

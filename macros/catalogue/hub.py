@@ -1,7 +1,7 @@
 """Models of the Hugging Face Hub that the catalog lacks: their config.json, and the headers of their files.
 
-Nothing is asked of another host without a name that needs it, and no weight is ever downloaded. The library
-`huggingface_hub` (extra `hub`) does the asking: its cache, `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE` hold.
+No host is contacted unless a name requires it, and no weight is ever downloaded. The library `huggingface_hub` (extra
+`hub`) makes the requests, so its cache, `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE` apply.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _PART = re.compile(r"-\d{5}-of-\d{5}(?=\.gguf$)", re.IGNORECASE)
 def load(name: str, files: bool = False, revision: str | None = None) -> Model:
     """The model of any name that `presets.load` knows; otherwise `organization/name` or its address on the hub.
 
-    With `files`, the headers of its safetensors files are read too, and decide about bytes; of a GGUF file, named as
-    `organization/name:Q4_K_M` or by its address, the header alone is read. Raises `Problem`, also for a model that is
-    gated, private or missing, and for a hub that cannot be reached.
+    With `files`, the headers of its safetensors files are read too, and they decide about bytes; for a GGUF file, named
+    as `organization/name:Q4_K_M` or by its address, only the header is read. Raises `Problem`, also for a model that is
+    gated, private or missing, and if the hub cannot be reached.
     """
     repository = "" if os.path.exists(name) else _repository(name)
     is_asked = repository and (files or revision or not (presets.meant(name).slug or presets.meant(name).why))
@@ -62,7 +62,7 @@ def load(name: str, files: bool = False, revision: str | None = None) -> Model:
 
 
 def config_file(name: str) -> str:
-    """The path of a config.json: the file or the folder of this name, or what the hub has under `organization/name`.
+    """The path of a config.json: the file or the folder with this name, or the hub's file for `organization/name`.
 
     Raises `Problem` as `load` does.
     """
@@ -98,7 +98,7 @@ def _library():
 
 
 def _host(library) -> str:
-    """The host of the request, without port and credentials."""
+    """The host that is contacted, without port and credentials."""
     from urllib.parse import urlsplit
 
     return urlsplit(library.constants.ENDPOINT).hostname or "the hub"
@@ -123,7 +123,7 @@ def _downloaded(library, repository: str, file: str, revision: str | None, most:
 
 
 def _folder() -> Path:
-    """A folder for headers, which is gone when the program ends."""
+    """A folder for headers that is deleted when the program ends."""
     import atexit
     import shutil
     import tempfile
@@ -160,7 +160,7 @@ def _files(library, repository: str, revision: str | None) -> list[str]:
 
 
 def _gguf(library, repository: str, revision: str | None, name: str) -> tuple[str, Path]:
-    """The GGUF file that a name says, and the path of its header, beside the headers of its other parts."""
+    """The GGUF file that a name refers to, and the path of its header, next to the headers of its other parts."""
     listed = library.HfApi().model_info(repository, revision=revision).siblings or []
     parts = _parts_meant([one.rfilename for one in listed], reference(name))
     folder = _folder()
@@ -176,8 +176,8 @@ def _gguf(library, repository: str, revision: str | None, name: str) -> tuple[st
 
 
 def _parts_meant(files: list[str], called: Reference) -> list[str]:
-    """The only GGUF file among the files of a repository that an address or a tag means, or all its parts. Raises
-    `Problem` if there are others."""
+    """The only GGUF file in a repository that an address or a tag refers to, or all its parts. Raises `Problem` if
+    there are others."""
     place, tag = called.place.lower(), pieces_of(called.tag)
     sets: dict[str, list[str]] = {}
     for file in sorted(files):
@@ -216,7 +216,7 @@ def _header(library, repository: str, file: str, revision: str | None) -> bytes:
 
 
 def _range(library, repository: str, file: str, revision: str | None, begin: int, end: int) -> bytes:
-    """The bytes of a file from `begin` up to `end`, or up to its end."""
+    """The bytes of a file from `begin` to `end`, or to the end of the file."""
     headers = library.utils.build_hf_headers() | {"Range": f"bytes={begin}-{end - 1}"}
     address, found = library.hf_hub_url(repository, file, revision=revision), b""
     with library.get_session().stream("GET", address, headers=headers, follow_redirects=True) as answer:
@@ -237,7 +237,7 @@ def _in_one_line(repository: str, revision: str | None) -> Iterator[None]:
     """Turns the library's exceptions into one line that says what to do."""
     library = _library()
     library.utils.disable_progress_bars()
-    library.utils.logging.set_verbosity(logging.CRITICAL)  # what it says of each try, our one line says at the end
+    library.utils.logging.set_verbosity(logging.CRITICAL)  # our one line at the end replaces its messages
     errors, host = library.errors, _host(library)
     try:
         yield

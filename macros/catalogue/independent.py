@@ -18,8 +18,8 @@ FILE = Path(__file__).parent / "independent.toml"
 
 
 class Compared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"by": "class"}):
-    """One model type: transformers' class, its tensors and numbers, the largest relative difference of its scores, the
-    FLOPs that torch counts for a prompt and for the step after it, and the numbers in the cache after that.
+    """One model type: transformers' class, its tensors and numbers, the largest relative difference in its scores, the
+    FLOPs that torch counts for a prompt and for the next step, and the numbers in the cache after that.
 
     The tables state how much larger these are than ours, by convention; together that is the whole difference. If
     transformers' code has no cache, only the prompt was compared.
@@ -39,7 +39,7 @@ class Compared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The file: its date and the versions, the prompt's `tokens`, a sentence for each convention, the types, and the
-    reason why others are absent."""
+    reasons why others are absent."""
 
     date: datetime.date
     tokens: int

@@ -22,9 +22,9 @@ Rate = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+(\.[0-9]+)?$")]
 class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Output tokens per second as printed, over all devices together.
 
-    With a batch the step has so many texts at once; without one the program chose it, at full load. `input` tokens are
-    read and `output` written; without `input`, which not every text states, the bound is that of none. A share of the
-    bound above 1 is explained in `above`.
+    `batch` is the number of sequences per step; without it, the program chose it, at full load. `input` tokens are read
+    and `output` tokens written. Not every source states `input`; without it, the bound assumes no prompt. `above`
+    explains a share of the bound above 1.
     """
 
     model: Words
@@ -44,7 +44,7 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A text that was read: its title, its address, the date."""
+    """A source that was read: its title, its address, the date."""
 
     title: Words
     url: Annotated[str, msgspec.Meta(pattern=r"^https://\S+$")]

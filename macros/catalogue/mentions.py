@@ -1,4 +1,4 @@
-"""Finds where the pages and data of the repository name a model: leftovers of a deleted or renamed preset."""
+"""Finds where the repository's pages and data name a model: leftovers of a deleted or renamed preset."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..engine.files import is_repository
 from . import presets
 
 FILES = "docs/**/*.md", "macros/**/*.toml", "tests/**/*.toml"
-HISTORY = "changelog.md"  # names models as they were called on the day
+HISTORY = "changelog.md"  # calls models what they were called at the time
 
 
 def of(slug: str) -> Iterator[str]:
-    """The files that name a slug, each with its first line that does."""
+    """The files that mention a slug, each with the first line that does."""
     root = presets.FOLDER.parents[1]
     if not is_repository():
         return
-    before = "\"'/ " if "-" in slug else "\"'/"  # a word such as `model` is no slug in a sentence
+    before = "\"'/ " if "-" in slug else "\"'/"  # a word such as `model` is not a slug in a sentence
     name = re.compile(rf"""(?<=[{before}]){re.escape(slug)}(?=["'/ `]|\.toml|$)""", re.M)
     for path in sorted(path for files in FILES for path in root.glob(files) if path.name != HISTORY):
         if found := name.search(text := _text(path)):

@@ -1,9 +1,9 @@
-"""How published tokenizers cut a text: byte-pair encoding by the merges below `vocabularies/`, which a program of the
-tests took from a package (`python -m tests.reference.vocabularies`).
+"""How published tokenizers split text: byte-pair encoding with the merges below `vocabularies/`, which a test program
+extracted from a package (`python -m tests.reference.vocabularies`).
 
-A file has the two token ids of each merge, in the order of the merges: all lowest bytes of the left ids, their middle
-bytes, their highest bytes, then those of the right ids, compressed by zlib. The first 256 tokens are the bytes, the
-printable ones first; merge i makes token 256 + i. `docs/assets/tools/pieces/answer.mjs` reads the same files.
+A file has the two token ids of each merge, in the order of the merges: all low bytes of the left ids, their middle
+bytes, their high bytes, then those of the right ids, compressed with zlib. The first 256 tokens are the bytes, the
+printable ones first; merge i creates token 256 + i. `docs/assets/tools/pieces/answer.mjs` reads the same files.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ FOLDER = Path(__file__).with_name("vocabularies")
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 BYTES = bytes(PRINTABLE + [byte for byte in range(256) if byte not in PRINTABLE])  # by their token ids
-NOT_SPACE = "\x1c\x1d\x1e\x1f"  # of str.isspace, but not of Unicode's White_Space
+NOT_SPACE = "\x1c\x1d\x1e\x1f"  # characters in str.isspace, but not in Unicode's White_Space
 
 
 class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A vocabulary: its name in tiktoken, a model that has it, its tokens without special ones, and the pattern of what
-    is never joined with its neighbors."""
+    """A vocabulary: its name in tiktoken, a model that uses it, its tokens without special ones, and the pattern that
+    splits off pieces that are never merged with their neighbors."""
 
     name: Text
     of: Text
@@ -50,14 +50,14 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Vocabularies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All vocabularies, the oldest first."""
+    """All vocabularies, oldest first."""
 
     source: Source
     vocabulary: list[Vocabulary]
 
 
 class Piece(NamedTuple):
-    """A token of a text: its bytes and its id."""
+    """A token of a string: its bytes and its id."""
 
     content: bytes
     id: int
@@ -65,12 +65,12 @@ class Piece(NamedTuple):
 
 @cache
 def vocabularies() -> Vocabularies:
-    """The vocabularies that are here. Raises `Problem` for a file of another form."""
+    """The included vocabularies. Raises `Problem` for a malformed file."""
     return read_as(FOLDER.with_name("vocabularies.toml"), Vocabularies)
 
 
 def names() -> list[str]:
-    """The vocabularies' names in tiktoken, the oldest first."""
+    """The vocabularies' names in tiktoken, oldest first."""
     return [one.name for one in vocabularies().vocabulary]
 
 
@@ -89,7 +89,7 @@ def path(name: str) -> Path:
 
 @cache
 def merges(name: str) -> dict[tuple[int, int], int]:
-    """For each pair of token ids that is joined, the id of what it becomes; a lower id is joined first."""
+    """For each pair of token ids that is merged, the id of the result; a lower id is merged first."""
     planes = np.frombuffer(zlib.decompress(path(name).read_bytes()), np.uint8).astype(np.int64).reshape(2, 3, -1)
     left, right = planes[:, 0] + (planes[:, 1] << 8) + (planes[:, 2] << 16)
     return {pair: len(BYTES) + i for i, pair in enumerate(zip(left.tolist(), right.tolist()))}
@@ -105,14 +105,14 @@ def contents(name: str) -> list[bytes]:
 
 
 def cut(name: str, text: str) -> list[Piece]:
-    """The tokens of a text. Raises `Problem` for a name that is not here."""
+    """The tokens of a string. Raises `Problem` for an unknown name."""
     pattern, joins, content = spelled_out(vocabulary(name).pattern, text), merges(name), contents(name)
     ids = [id for piece in re.finditer(pattern, text) for id in _joined(piece[0].encode(errors="replace"), joins)]
     return [Piece(content[id], id) for id in ids]
 
 
 def _joined(piece: bytes, joins: dict[tuple[int, int], int]) -> list[int]:
-    """The token ids of a piece: its bytes, joined pair by pair, lowest merge first, until no pair has a merge."""
+    """The token ids of a piece: its bytes, merged pair by pair, lowest merge first, until no pair has a merge."""
     ids = [BYTES.index(byte) for byte in piece]
     while len(ids) > 1:
         made, at = min((joins.get(pair, len(joins) + len(BYTES)), i) for i, pair in enumerate(zip(ids, ids[1:])))
@@ -123,8 +123,8 @@ def _joined(piece: bytes, joins: dict[tuple[int, int], int]) -> list[int]:
 
 
 def spelled_out(pattern: str, text: str) -> str:
-    """A pattern whose classes of Unicode (`\\p{L}`, `\\s`), which `re` lacks or has otherwise, are written as those
-    characters of this text that belong to them."""
+    """A pattern whose Unicode classes (`\\p{L}`, `\\s`), which `re` lacks or defines differently, are replaced by the
+    characters of this string that belong to them."""
     none = next(chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)  # a class may be empty
     classes: dict[str, str] = {}
 

@@ -37,8 +37,8 @@ class Counted(NamedTuple):
 
 
 class ModelFiles:
-    """The safetensors files of a folder, as their headers list them. They decide about bytes, unless the sizes of the
-    model are changed: then they say types alone."""
+    """The safetensors files of a folder, as their headers list them. They decide about bytes, unless the model's sizes
+    are changed; then they only decide about types."""
 
     def __init__(self, folder: Path, decides: bool = True):
         self.folder, self.decides = folder, decides
@@ -47,7 +47,7 @@ class ModelFiles:
         self._unread = ""  # a line about files that cannot be read
 
     def changed(self) -> ModelFiles:
-        """The same for a model of other sizes."""
+        """These files for a model of other sizes."""
         return ModelFiles(self.folder, decides=False)
 
     def weights(self, model: Counted) -> FileWeights | None:
@@ -89,7 +89,7 @@ class ModelFiles:
 
 
 class GgufFiles(ModelFiles):
-    """A GGUF file, or several that are one, from whose metadata the config was made."""
+    """A GGUF file, or several that belong together, from whose metadata the config was made."""
 
     def __init__(self, gguf: Gguf, decides: bool = True):
         super().__init__(gguf.path, decides)
@@ -112,7 +112,7 @@ class GgufFiles(ModelFiles):
         return said if parts else ""
 
     def notes(self, model: Counted) -> list[str]:
-        """A line about tensors whose type is not that of the format that the file names."""
+        """A line about tensors whose type differs from that of the format in the file's name."""
         number = self.gguf.metadata.get("general.file_type")
         format = FILE_TYPES.get(number) if isinstance(number, int) else None
         if format is None or not self.decides:
@@ -184,8 +184,7 @@ def _named(what: str, names: Sequence[str], more: str = "") -> list[str]:
 
 
 def _sizes(file: FileWeights, said: WeightFormats) -> list[str]:
-    """The tensors of the shape that the config gives but of another size in bytes: of another type, or quantized
-    differently."""
+    """The tensors that have the config's shape but another size in bytes, because of another type or quantization."""
     if said.problem is not None:
         return [f"config.json: {said.problem.what}"]
     if not said.is_stated:

@@ -31,12 +31,12 @@ from .predictions import Prediction, prediction_of, uncounted_modules
 from .preset_file import Extra, Preset, Published
 from .unread_there import unread_there
 
-# The warning about keys without a source by the maker.
+# The warning about keys that none of the maker's sources states.
 DEFAULT = "from the defaults of a class in transformers; the maker's own values were not read"
 
 
 class Model:
-    """A model with everything that its trace gives. `slug` is a preset's, or the given path."""
+    """A model with everything that follows from its trace. `slug` is a preset's, or the given path."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class Model:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The described part of the config and the others; costs that are not counted; keys that transformers reads
-        differently; unknown keys of a foreign config.json."""
+        """Warnings about the described part of the config and the others, costs that are not counted, keys that
+        transformers reads differently, and unknown keys of a foreign config.json."""
         parts = (f"a config of several parts, {self.parts}",) if self.parts else ()
         said = self.preset.caveat if self.preset else self.config.said_of_costs
         caveat = (said,) if said else ()
@@ -93,7 +93,7 @@ class Model:
 
     @property
     def read_otherwise(self) -> tuple[str, ...]:
-        """A line for each key of the config with which transformers computes something else."""
+        """A line for each key of the config that makes transformers compute something else."""
         foreign = unread_there(self.raw, self.config) if self.preset is None else ()
         return (*self.config.read_otherwise(self.raw), *foreign)
 
@@ -119,10 +119,10 @@ class Model:
 
     @cached_property
     def default_keys(self) -> tuple[str, ...]:
-        """The keys of the config whose value is a class's default, in order, because no source of the maker's states
+        """The keys of the config whose value is a class's default, in order, because none of the maker's sources states
         it.
 
-        An exact published total that the forward pass gives confirms its sizes.
+        If the forward pass yields an exact published total, that confirms its sizes.
         """
         if self.preset is None:
             return ()
@@ -144,8 +144,8 @@ class Model:
 
     @cached_property
     def default_sizes(self) -> frozenset[str]:
-        """The symbols of counts and costs that depend on a class's default: the sizes that `default_keys` give, and
-        sizes derived from them or from a default list of the layers' kinds."""
+        """The symbols of counts and costs that depend on a class's default: the sizes that `default_keys` determine,
+        and sizes derived from those or from a default list of the layers' kinds."""
         if not self.default_keys:
             return frozenset()
         config = self.architecture.config
@@ -189,7 +189,7 @@ class Model:
 
     @property
     def file(self) -> FileWeights | None:
-        """The tensors of the files, where they are at hand."""
+        """The tensors of the files, if they are at hand."""
         return None if self.files is None else self.files.weights(self._counted)
 
     @property
@@ -202,8 +202,8 @@ class Model:
         return Counted(self.raw, self.architecture, self.config, self.head, self.trace)
 
     def release(self) -> None:
-        """Drop the trace and everything counted from it. The model keeps a trace that a view still uses a part of,
-        since parts are compared by identity."""
+        """Drops the trace and everything counted from it. The model keeps a trace that a view still uses part of, since
+        parts are compared by identity."""
         mine = vars(self)
         self.release_costs()
         mine.pop("counts", None)
@@ -217,7 +217,7 @@ class Model:
             vars(prediction).pop("counts", None)
 
     def release_costs(self) -> None:
-        """Drop the costs and their cached results, at once: a build runs without the garbage collector."""
+        """Drops the costs and their cached results immediately: a build runs without the garbage collector."""
         if (counts := vars(self).get("counts")) is not None and counts.costs is not None:
             clear(counts.costs, *vars(counts.costs).values())
             counts.release()
@@ -243,8 +243,8 @@ class Model:
 
     @property
     def image_tower(self) -> list[int] | None:
-        """Layers and width of the tower of images as SGLang reads them in `vision_config`: empty without one, None if
-        it does not state them. A `depth` is no number of layers there, which is 24 then."""
+        """Layers and width of the image tower as SGLang reads them in `vision_config`: empty without one, None if it
+        does not state them. SGLang does not read `depth`; it falls back to 24 layers."""
         table = self.whole.get("vision_config")
         if not isinstance(table, Mapping):
             has_tower = self.parts is not None and any(name == "vision_config" for name, _ in self.parts.left_out)
@@ -277,7 +277,7 @@ class Model:
 
     @property
     def published_file(self) -> Published | None:
-        """The published number of values in the file at `hub`; None if none is known."""
+        """The published number of values in the file at `hub`; None if it is not known."""
         published = self.published
         return published if published and published.exact and published.file else None
 
@@ -304,7 +304,7 @@ class Model:
         return bool(self.preset and self.preset.sources.names == "published")
 
     def verify(self) -> None:
-        """Raise `Problem` if the forward pass does not give an exact published total, or if a tower or module is
+        """Raises `Problem` if the forward pass does not yield an exact published total, or if a tower or module is
         wrong."""
         _ = self.components, self.prediction
         published = self.published

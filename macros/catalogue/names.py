@@ -19,7 +19,7 @@ TAKEN = frozenset({"index", "readme", "catalogue", "catalogue.schema", "model.sc
 
 
 def check_name(name: str, key: str) -> None:
-    """Raise `Problem` for a name with markup, or with leading, trailing or double spaces."""
+    """Raises `Problem` for a name with markup, or with leading, trailing or double spaces."""
     if markup := _MARKUP.search(name):
         raise Problem(
             f"{shorten(name)} holds {markup[0]!r}: expected plain text without markup", "write it without", key
@@ -31,25 +31,25 @@ def check_name(name: str, key: str) -> None:
 
 
 def check_family(family: str) -> None:
-    """Raise `Problem` for a family that cannot name a folder."""
+    """Raises `Problem` for a family that cannot name a folder."""
     check_name(family, "family")
     if not family_slug(family):
         raise Problem(f"family = {shorten(family)}: its pages have no address", "write it with Latin letters or digits")
 
 
 def check_hub(hub: str) -> None:
-    """Raise `Problem` for a name that is not a repository's."""
+    """Raises `Problem` for a name that is not a repository's."""
     if not _HUB.fullmatch(hub):
         raise Problem(f"hub = {shorten(hub)}: no repository of the hub", "write organization/repository")
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether a text could be a repository's name: `organization/repository`."""
+    """Whether a string could be a repository's name: `organization/repository`."""
     return "/" in name and len(name) <= LONGEST and _HUB.fullmatch(name) is not None
 
 
 def check_slug(slug: str) -> None:
-    """Raise `Problem` for a text that is not a slug."""
+    """Raises `Problem` for a string that is not a slug."""
     if len(slug) > LONGEST or not _SLUG.fullmatch(slug):
         allowed = f"use small letters, digits, dots and hyphens, such as llama3-8b, at most {LONGEST}"
         raise Problem(f"{shorten(slug)} is not a slug", allowed)
@@ -58,7 +58,7 @@ def check_slug(slug: str) -> None:
 
 
 def check_path(path: str) -> None:
-    """Raise `Problem` for a path below `docs/` that cannot be part of a page's address or title."""
+    """Raises `Problem` for a path below `docs/` that cannot be part of a page's address or title."""
     if not _PATH.fullmatch(path):
         allowed = "rename it: letters, digits, spaces and . + - _ are what addresses and titles are made of"
         raise Problem(f"{shorten(path)} is not the path of a page", allowed)
@@ -66,6 +66,6 @@ def check_path(path: str) -> None:
 
 @cache
 def family_slug(family: str) -> str:
-    """A family's folder: `Command R` -> `command-r`, accents left out."""
+    """A family's folder: `Command R` -> `command-r`, without accents."""
     letters = unicodedata.normalize("NFKD", family.lower()).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9]+", "-", letters).strip("-")

@@ -23,7 +23,7 @@ def family_page(family: str) -> str:
 
 
 def page_of_file(path: Path) -> str:
-    """The page of a preset that cannot be read: its family is the folder's name by convention."""
+    """The page of a preset that cannot be read: by convention, its family is the folder's name."""
     return _page(path.parent.name, path.stem)
 
 

@@ -19,12 +19,12 @@ OF_TABLE = {
     "chain_hidden_post_norm": "chain_hidden_post_norm",
     "mtp_local_layer_ids": "local_layer_ids",
 }
-AT = 4096  # context in tokens for the cost of a draft
+AT = 4096  # context in tokens at which a draft's cost is given
 
 
 class Prediction:
-    """The modules of one model. `key` is the key of config.json with their number, `where` its place. Embedding and
-    head are the model's."""
+    """The modules of one model. `key` is the config.json key with their number, `where` its location. They use the
+    model's embedding and head."""
 
     def __init__(self, key: str, number: int, where: str, module: Any, config: Config, raw: Mapping[str, Any]):
         self.key, self.number, self.where = key, number, where
@@ -49,19 +49,19 @@ class Prediction:
 
 
 def prediction_of(model: Any) -> Prediction | None:
-    """The modules of a model; None if it has none, or if no source of theirs was read."""
+    """The modules of a model; None if it has none, or if none of their sources was read."""
     (key, number), module = _modules(model), model.architecture.predicts
     return Prediction(key, number, model.where, module, model.config, _keys(model)) if number and module else None
 
 
 def uncounted_modules(model: Any) -> tuple[str, ...]:
-    """The key of modules that are not counted because no source of theirs was read."""
+    """The key of modules that are not counted because none of their sources was read."""
     key, number = _modules(model)
     return (key,) if number and model.architecture.predicts is None else ()
 
 
 def _keys(model: Any) -> Mapping[str, Any]:
-    """The keys of a text part, with keys about its modules from outside of it."""
+    """The keys of a text part, plus any outside it that describe its modules."""
     outside = {name: model.whole[name] for name in KEYS if name in model.whole}
     table = model.whole.get("mtp_config")
     if isinstance(table, Mapping):

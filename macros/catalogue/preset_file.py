@@ -19,12 +19,12 @@ from ..engine.keys import OF_TWO_MODELS, TEXT_TABLES
 from ..engine.validation import plain_words
 from .names import LONGEST, check_family, check_hub, check_name
 
-# The null of a config.json, which TOML does not have and which is not always the same as a key that is left out. It is
-# written as transformers writes the numbers that JSON does not have.
+# The null of a config.json, which TOML lacks and which is not always the same as a missing key. It is written the way
+# transformers writes the numbers that JSON lacks.
 NULL = {"__null__": True}
-# The beginning of a source that is a class's default, for values without a source by the maker.
+# How a source starts that is a class's default, for values that none of the maker's sources states.
 DEFAULTS = "class defaults of ", "class default of "
-# The beginnings of a single value's source: the kind of source.
+# How the source of a single value starts: the kind of source.
 KINDS = "file: ", "card: ", "paper: ", "code: ", DEFAULTS[1]
 # The config.json keys of a language model within a larger config.
 TEXT_PARTS = (*TEXT_TABLES, *(decoder for decoder, _ in OF_TWO_MODELS.values()))
@@ -38,7 +38,7 @@ class Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Something that a published total counts in addition to the model: its name, its elements, and the part of a
     larger model that it belongs to.
 
-    Without `count`: all tensors of the preset's components whose names begin with `tensors`.
+    Without `count`: all tensors of the preset's components whose names start with `tensors`.
     """
 
     name: Text
@@ -75,7 +75,7 @@ class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The source of the config, the date of the lookup, and whether the tensor names are the published file's.
+    """The source of the config, the date of the lookup, and whether the tensor names are those of the published file.
 
     For a config.json with several parts: the key of the described one, and those of the others, with the source of the
     towers among them. `values`: the sources of single values that do not come from `config`, by their keys.
@@ -90,13 +90,14 @@ class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     components: Text | None = None  # the source of the preset's components
 
     def is_default(self, key: str) -> bool:
-        """Whether a value of the config is a class's default, because no source of the maker's states it."""
+        """Whether a value of the config is a class's default because none of the maker's sources states it."""
         return self.values.get(key, self.config).startswith(DEFAULTS)
 
 
 class Elsewhere(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A size that a public source states, "427B" or "A23B" for active parameters, with the day on which it was read and
-    the counts that give it: of several, any; "none" if none does, with the arithmetic that does."""
+    the counts that yield it; any of them if there are several. "none" if no count does, with the arithmetic that
+    does."""
 
     size: Name
     source: Text
@@ -117,14 +118,14 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     hub: Name | None = None
     licence: Name | None = None  # of the weights at `hub`; None if none was found
     licence_source: Text | None = None
-    licence_looked_at: Text | None = None  # sources that were read without finding a licence
+    licence_looked_at: Text | None = None  # sources that were read without finding a license
     aliases: tuple[Name, ...] = ()
     headline: Name | None = None
-    headline_counts: tuple[Name, ...] = ()  # those that the headline may be: the total, unless said; "none"
+    headline_counts: tuple[Name, ...] = ()  # those that the headline may refer to: the total unless stated; "none"
     note: Text | None = None
     caveat: Text | None = None  # limits of its costs, shown next to every table with one of them
     config: dict[str, Any] | None = None
-    components: dict[str, Any] | None = None  # the rest of the whole config.json: its type, its towers' tables
+    components: dict[str, Any] | None = None  # the rest of the config.json: its type, its towers' tables
     sources: Sources
     published: Published | None = None
     elsewhere: tuple[Elsewhere, ...] = ()
@@ -170,7 +171,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                 raise Problem("published.file is missing: its source is the file at hub", "write file = true")
 
     def _check_parts(self) -> None:
-        """Raise `Problem` if the described part is not one of a config.json, or if the other parts are not listed."""
+        """Raises `Problem` if the described part is not one of a config.json, or if the other parts are not listed."""
         part = self.sources.part
         if part and not self.sources.left_out:
             raise Problem("sources.part without sources.left_out", "list the keys of the other parts there")
@@ -197,7 +198,7 @@ def read_preset(path: Path) -> Preset:
     blanks, wrong = blanks_of(table), list(_wrong(table, Preset))
     if blanks or wrong:
         said = [f"fill in: {', '.join(blanks)}"] if blanks else []
-        is_ours = place(path) != str(path)  # otherwise the repository's pages may not be there
+        is_ours = place(path) != str(path)  # otherwise the repository's pages may be missing
         said_in = "docs/reference/adding-a-model.md" if is_ours else "`every-parameter schema`"
         raise Problem("; ".join([*said, *wrong]), f"{said_in} says what each key holds")
     try:
@@ -221,16 +222,16 @@ def _with_nulls(value: Any) -> Any:
 struct_fields = cache(msgspec.structs.fields)
 
 
-# The tables of a preset that have keys of their own.
+# The tables of a preset that have their own keys.
 TABLES: dict[str, type[msgspec.Struct]] = {"sources": Sources, "published": Published}
 
 
-# The same of lists of tables.
+# Likewise for lists of tables.
 ROWS: dict[str, type[msgspec.Struct]] = {"extra": Extra, "other": Figure, "elsewhere": Elsewhere}
 
 
 def blanks_of(table: Mapping[str, Any]) -> list[str]:
-    """The keys that a person has to fill in: missing ones, and those with an empty text."""
+    """The keys that a person has to fill in: missing ones, and those with an empty string."""
     return [where for where, _, value in _keys(table, Preset) if value is None or value == ""]
 
 

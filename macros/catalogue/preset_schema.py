@@ -1,4 +1,4 @@
-"""The JSON Schema of presets, with which editors complete and check one.
+"""The JSON Schema of presets, with which editors complete and validate them.
 
 It is generated from the definitions that read presets: the keys of a config are those of its architecture's
 hyperparameters.
@@ -23,7 +23,7 @@ Schema = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-# A day, which TOML has as a value of its own, a month or a year.
+# A date, for which TOML has its own type, a month or a year.
 RELEASED: Schema = {
     "description": 'a day, such as 2024-04-18, or "2024-04" or "2024" where it is not established',
     "anyOf": [{"type": "string", "format": "date"}, {"type": "string", "pattern": r"^(19|20)\d\d(-(0[1-9]|1[0-2]))?$"}],
@@ -76,7 +76,7 @@ def _config(architecture: Architecture) -> Schema:
 
 
 def _keys(values: dict[str, Schema], known: Set[str]) -> Schema:
-    """A table of these keys, some of them with a description. The part after a dot is a key of an inner table."""
+    """A table with these keys, some of them with a description. The part after a dot is a key of an inner table."""
     tables: dict[str, dict[str, Schema | None]] = {}
     for name in sorted(known):
         table, dot, inner = name.partition(".")
@@ -102,8 +102,8 @@ def _value(k: Key) -> Schema:
 
 
 def _as_taplo_reads_it(said: Any) -> Any:
-    """Adapts a schema to Taplo. TOML has no null, so a key that may be null may be left out. Taplo supports one kind of
-    entries per list, and rejects a schema whose `$id` is not a full address."""
+    """Adapts a schema to Taplo. TOML has no null, so a key that may be null may be omitted. Taplo supports one kind of
+    entry per list, and rejects a schema whose `$id` is not a full URL."""
     if isinstance(said, dict):
         kinds = [kind for kind in said.get("anyOf", []) if kind != {"type": "null"}]
         more = kinds[0] if len(kinds) == 1 else {"anyOf": kinds} if kinds else {}
@@ -116,7 +116,7 @@ def _as_taplo_reads_it(said: Any) -> Any:
 
 
 def plain(table: Any) -> Any:
-    """A preset's table for JSON: dates as text."""
+    """A preset's table for JSON: dates as strings."""
     if isinstance(table, dict):
         return {name: plain(value) for name, value in table.items()}
     if isinstance(table, list):

@@ -45,7 +45,7 @@ REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
 
 
 def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Model:
-    """The model of a config's keys. In a preset an unknown key is an error, in a foreign config.json a warning."""
+    """The model for a config's keys. In a preset an unknown key is an error, in a foreign config.json a warning."""
     model = _foreign(slug, raw) if preset is None else _of_preset(slug, raw, preset)
     if model.config.looks_both_ways:
         model.trace  # noqa: B018 (raises where a part of it reads from the left to the right)
@@ -129,8 +129,8 @@ def _files(place: Path) -> list[Path]:
 
 
 def read_also(folder: Path | None) -> None:
-    """Add the presets of this folder, at any depth, or this one file; None for ours alone. Drops cached results of
-    those added before."""
+    """Add the presets below this folder, or in this one file; None leaves only the built-in ones. Drops cached results
+    of those added before."""
     folders = {*also, *([folder] if folder else [])}
     also[:] = [folder] if folder else []
     if folders:
@@ -197,12 +197,12 @@ def _names_by_words() -> dict[tuple[str, ...], str]:
 
 @memoized
 def meant(name: str) -> Meant:
-    """The model of the catalog that a name, an address, a tag or the name of a conversion means."""
+    """The model of the catalog that a name, an address, a tag or the name of a conversion refers to."""
     return resolve(name, names(), tuple(WEIGHTS), _names_by_words())
 
 
 def inside(name: str) -> list[Meant]:
-    """The models of the catalog whose names occur inside a name, the longest first."""
+    """The models of the catalog whose names occur inside a name, longest first."""
     return contained(name, names(), tuple(WEIGHTS), _names_by_words())
 
 
@@ -218,7 +218,8 @@ def of_sizes(sizes: Mapping[str, int]) -> list[str]:
 
 
 def unknown(name: str) -> Problem:
-    """The problem of a name that means no model of the catalog: the models that it could mean, or the nearest one."""
+    """The problem for a name that matches no model of the catalog: the models that it could mean, or the nearest
+    one."""
     read = meant(name)
     if found := read.candidates:
         shown = found[:MOST_CANDIDATES]
@@ -234,7 +235,7 @@ def unknown(name: str) -> Problem:
 
 @memoized
 def model(slug: str) -> Model:
-    """The model of a preset's slug, made once per process. Raises `Problem`, also for an undisclosed model."""
+    """The model of a preset's slug, created once per process. Raises `Problem`, also for an undisclosed model."""
     described = preset(slug)
     try:
         if described.config is None:
@@ -261,7 +262,7 @@ def load(name: str) -> Model:
             raise unknown(name)
     if folder is None and is_gguf(path):
         return of_gguf(name, path)
-    if path.suffix != ".json" and not os.path.exists(path):  # not even possible for a name too long for a path
+    if path.suffix != ".json" and not os.path.exists(path):  # impossible for a name too long for a path
         return model(name)
     try:
         return of_files(name, path, folder)
@@ -270,7 +271,7 @@ def load(name: str) -> Model:
 
 
 def of_files(name: str, config: Path, folder: Path | None) -> Model:
-    """The model of a config.json, under a name; with a folder, of the files in it. Raises `Problem`."""
+    """The model of a config.json, under a name; with a folder, including the files in it. Raises `Problem`."""
     made = make(name, with_format(read_json(config), config.parent))
     made.files = folder and ModelFiles(folder)
     return made

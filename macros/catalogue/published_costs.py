@@ -34,7 +34,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """A stated cost: the figure as printed, its unit, and the formula for it.
 
     In the formula, `other.` precedes a cost of the model `other`. A figure that `differs` is not the formula's result,
-    and `would_be` is a formula that would give it.
+    and `would_be` is a formula that would yield it.
     """
 
     model: Words

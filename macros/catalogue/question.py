@@ -1,8 +1,8 @@
-"""Reads a question: models, a machine, formats, numbers with their units, a figure.
+"""Parses a question: models, a machine, formats, numbers with their units, a figure.
 
-One grammar for the search of the site, which runs this module compiled, and for the command line. Its words are data:
-`asked.toml`. A value that is typed is either read or stands in `Meaning.unused`; a model that the catalog lacks stands
-in `Meaning.absent`, never in `Meaning.models` as another one.
+One grammar for the site's search, which runs this module compiled, and for the command line. Its words are data:
+`asked.toml`. Every value the user types is either parsed or listed in `Meaning.unused`. A model missing from the
+catalog goes into `Meaning.absent`; it is never replaced by another one in `Meaning.models`.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from .question_words import COUNTS, Token, chunks_of, in_one_piece, is_size, joi
 
 MOST_WORDS = 6  # of a phrase
 BETWEEN = ("of", "to", "is", "at", "a", "an")  # a value and what it counts
-BEHIND = ("rank", "gpu_layers", "input", "output")  # values that stand behind their words alone: `rank 16`
+BEHIND = ("rank", "gpu_layers", "input", "output")  # values that may only follow their word: `rank 16`
 CURRENCIES = "$€£¥"
-PARTS = ("every", "each", "first", "last", "per")  # before a number that is not all of them: `every 6 layers`
-FULL = "full context"  # the name of a context that is no number
+PARTS = ("every", "each", "first", "last", "per")  # before a number that does not count all of them: `every 6 layers`
+FULL = "full context"  # a context given as a word
 OF_FILES = ("gguf", "safetensors", "bin")  # ends of files' names
 OF_CACHE = ("cache_bytes", "cache_bytes_per_token")
-ORDINALS = ("st", "nd", "rd", "th", "d", "s", "p", "fps")  # behind numbers that are no values: `4th`, `3D`
-LONGEST = 16 * 1024 * 1024  # tokens that a number without a unit may be
-KILO, MEGA = 1024, 1024 * 1024  # tokens of context, as models' own limits are
+ORDINALS = ("st", "nd", "rd", "th", "d", "s", "p", "fps")  # after numbers that are not values: `4th`, `3D`
+LONGEST = 16 * 1024 * 1024  # the most tokens that a number without a unit may mean
+KILO, MEGA = 1024, 1024 * 1024  # tokens of context, as in models' own limits
 TOKENS = {"k": 1000, "m": 10**6, "b": 10**9, "t": 10**12}  # of a training run
 
 
 def meant(question: str, grammar: Grammar) -> Meaning:
-    """Reads a question."""
+    """Parses a question."""
     return Reading(question, grammar).read()
 
 
 class Reading:
-    """A question while it is read: its tokens, and which of them have been used."""
+    """A question while it is parsed: its tokens, and which of them have been used."""
 
     def __init__(self, question: str, grammar: Grammar) -> None:
         self.question, self.grammar = question, grammar
@@ -126,7 +126,7 @@ class Reading:
         return first in ("why", "how") or (first == "what" and second in ("is", "are", "does", "do"))
 
     def _phrase(self, kind: str, start: int) -> tuple[str | None, int]:
-        """The longest phrase of a kind that begins at a token, and its length in tokens."""
+        """The longest phrase of a kind that starts at a token, and its length in tokens."""
         tokens = self.tokens
         for n in range(min(MOST_WORDS, len(tokens) - start), 0, -1):
             if not in_one_piece(tokens, self.gone, start, start + n):
@@ -153,15 +153,15 @@ class Reading:
         return None, 0
 
     def phrases(self, kind: str) -> list[tuple[int, str, int]]:
-        """Every phrase of a kind, unread: where it begins, its name, its length."""
+        """Every phrase of a kind without reading it: where it starts, its name, its length."""
         return self._all(kind, False)
 
     def taken(self, kind: str) -> list[tuple[int, str, int]]:
-        """Every phrase of a kind, which is read by this."""
+        """Every phrase of a kind, marked as read."""
         return self._all(kind, True)
 
     def _all(self, kind: str, takes: bool) -> list[tuple[int, str, int]]:
-        """Every phrase of a kind: where it begins, its name, its length."""
+        """Every phrase of a kind: where it starts, its name, its length."""
         found, i = [], 0
         while i < len(self.tokens):
             name, n = self._phrase(kind, i)
@@ -179,7 +179,7 @@ class Reading:
             self.gone[i] = True
 
     def denied(self, start: int) -> int:
-        """Where the words begin that exclude what stands at a token: `not`, `other than`; -1 without any."""
+        """The index at which the words that negate the token start (`not`, `other than`), or -1."""
         at = start - 1
         while at >= 0 and self.tokens[at].text in ("a", "an", "the", "any"):
             at -= 1
@@ -192,7 +192,7 @@ class Reading:
         return 0 <= i < len(self.tokens) and not self.gone[i] and self.tokens[i].text in words
 
     def _correct(self) -> None:
-        """Replace each word that differs from a known one by a letter."""
+        """Replaces each word that differs from a known one by one letter."""
         for i, token in enumerate(self.tokens):
             meant = self.grammar.models.near(token.text, self.grammar.of_terms)
             if meant:
@@ -200,7 +200,7 @@ class Reading:
                 self.tokens[i] = Token(meant, token.start, token.end, token.is_joined)
 
     def _read_models(self) -> None:
-        """Read the models. Names of tensors and keys of a config, which are looked up, are not part of a model's
+        """Reads the models. Names of tensors and keys of a config, which are looked up, are not part of a model's
         name."""
         tensors = self._tensors()
         hidden = [any(start <= token.start < end for start, end in tensors) for token in self.tokens]
@@ -208,11 +208,11 @@ class Reading:
         said = self.said
         said.models, said.absent = self.grammar.models.find(self.question, self.tokens, gone, said, self.denied)
         absent = " ".join([one.title.lower() for one in said.absent])
-        said.corrected = [one for one in said.corrected if one[0] not in absent]  # of an unknown name nothing is known
+        said.corrected = [one for one in said.corrected if one[0] not in absent]  # an unknown name is not corrected
         self.gone = [taken and (was or not secret) for taken, was, secret in zip(gone, self.gone, hidden)]
 
     def _tensors(self) -> list[tuple[int, int]]:
-        """Where the question has the name of a tensor or a key of a config."""
+        """Where the question contains the name of a tensor or a key of a config."""
         text = self.question.lower()
         return [(start, end) for start, end in chunks_of(text) if self._is_tensor(text[start:end])]
 
@@ -229,7 +229,7 @@ class Reading:
     # --- values -------------------------------------------------------------------------------------------------------
 
     def _read_prices(self) -> None:
-        """What a device costs by the hour and a kWh of electricity: `$2 an hour`, `0.30 per kWh`."""
+        """Reads what a device costs per hour and what a kWh of electricity costs: `$2 an hour`, `0.30 per kWh`."""
         said = self.said
         for i, token in enumerate(self.tokens):
             number = None if self.gone[i] else number_of(token.text)
@@ -251,7 +251,7 @@ class Reading:
             self.use(i, end + 1)
 
     def _leave_instances(self) -> None:
-        """Name as not used a cloud's machine: `g5.12xlarge`."""
+        """Reports a cloud's machine as unused: `g5.12xlarge`."""
         for start, end in chunks_of(self.question):
             name = self.question[start:end].strip(".,;!?()")
             if "." in name and name.lower().endswith(("large", "metal")):
@@ -260,7 +260,7 @@ class Reading:
                     self.gone[i] = self.gone[i] or start <= token.start < end
 
     def _plain(self, i: int, factor: int = 1) -> int | None:
-        """A token as a whole number: `16`, and with a factor `16k`."""
+        """A token as a whole number: `16`, or with a factor `16k`."""
         if i < 0 or i >= len(self.tokens) or self.gone[i]:
             return None
         text = self.tokens[i].text
@@ -280,7 +280,7 @@ class Reading:
         is_context = end > start + n and end < len(self.tokens) and self.tokens[end].text.endswith("k")
         is_context = is_context and factor == 1000  # `concurrent users at 128k`, `requests of 8k`
         behind = None if is_times or is_context else self._plain(end, factor)
-        is_option = self.question[: self.tokens[start].start].endswith("-")  # its value stands behind: `--tp 8`
+        is_option = self.question[: self.tokens[start].start].endswith("-")  # its value follows: `--tp 8`
         is_others = behind is not None and self.is_claimed(start - 1)
         before = None if is_option or is_others or self.continues_name(start - 1) else self._plain(start - 1, factor)
         if before is not None and (is_before or behind is None):
@@ -288,7 +288,7 @@ class Reading:
         return behind, start, end + 1
 
     def is_claimed(self, i: int) -> bool:
-        """Whether a number belongs to the words before it: of `seq 2048 batch 4` the first."""
+        """Whether a number belongs to the words before it: the first one in `seq 2048 batch 4`."""
         at = i - 1
         while self.has(at, *BETWEEN):
             at -= 1
@@ -304,7 +304,7 @@ class Reading:
         return end < len(self.tokens) and self.question[self.tokens[end - 1].end : self.tokens[end].start] in ("-", "_")
 
     def is_value_behind(self, i: int) -> bool:
-        """Whether a number is a value that stands behind its words alone: `lora rank 16 h100`."""
+        """Whether a number is the value of a word that only takes a number after it: `lora rank 16 h100`."""
         return any(start + n == i for start, name, n in self._all("value", False) if name in BEHIND)
 
     def continues_name(self, i: int) -> bool:
@@ -312,7 +312,7 @@ class Reading:
         return i > 0 and not self.gone[i - 1] and self.grammar.models.is_first(self.tokens[i - 1].text)
 
     def _read_values(self) -> None:
-        """Read numbers with their units: `20 users`, `rank 16`, `100b tokens`."""
+        """Reads numbers with their units: `20 users`, `rank 16`, `100b tokens`."""
         said = self.said
         for i, token in enumerate(self.tokens):
             number = None if self.gone[i] else number_of(token.text)
@@ -364,7 +364,7 @@ class Reading:
         self._read_changes()
 
     def _read_changes(self) -> None:
-        """Sizes with a value: `16 kv heads`, `vocab 128k`."""
+        """Reads sizes with a value: `16 kv heads`, `vocab 128k`."""
         keys = self.grammar.names["keys"]
         for start, name, n in self._all("size", False):
             if name not in keys or not in_one_piece(self.tokens, self.gone, start, start + n):
@@ -375,7 +375,7 @@ class Reading:
                 self.use(first, end)
 
     def _read_context(self) -> None:
-        """Tokens of context: `16k`, `100000 tokens`, `context 8192`."""
+        """Reads tokens of context: `16k`, `100000 tokens`, `context 8192`."""
         said = self.said
         for i, token in enumerate(self.tokens):
             number = None if self.gone[i] else number_of(token.text)
@@ -419,7 +419,7 @@ class Reading:
         )
 
     def _limit(self) -> int | None:
-        """The longest context of the one model that is named."""
+        """The longest context of the only model that is named."""
         models = self.said.models
         if len(models) != 1 or not (models[0].is_sure or self.said.vague):
             return None
@@ -436,7 +436,8 @@ class Reading:
     # --- figures -----------------------------------------------------------------------------------------------------
 
     def _read_figure(self) -> None:
-        """The figure or size asked for: the longest phrase outside names of tensors: `mlp.experts.gate_proj`."""
+        """Reads the requested figure or size: the longest phrase outside names of tensors such as
+        `mlp.experts.gate_proj`."""
         best, named = 0, [(start, end) for start, end in self._tensors() if "." in self.question[start:end].strip(".")]
         is_of_memory = any(name == "device_bytes" for _, name, _ in self._all("figure", False))
         for kind in ("figure", "size"):
@@ -470,7 +471,7 @@ class Reading:
         return number is not None and number.suffix not in ORDINALS
 
     def _named(self, i: int) -> str:
-        """A number as typed, with the word before it; a model's size without that word."""
+        """A number as typed, with the word before it, unless it is a model's size."""
         has_unit = self.tokens[i].text[-1:].isalpha()
         is_alone = has_unit or not i or self.gone[i - 1] or not self.tokens[i - 1].text.isalpha()
         return self.typed(i if is_alone else i - 1, i + 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 OF_CACHE = ("cache", "kvcache", "kv", "ctk", "ctv")  # before a format of the cache
-# Libraries by their usual format, and its other one: of `mlx 8 bit` one format is meant.
+# Libraries with their usual format and their other one: `mlx 8 bit` means a single format.
 OF_8_BITS = {"mlx-4bit": "mlx-8bit", "nf4": "llm.int8"}
-PLAIN = ("int4", "int8")  # formats of which others are kinds
+PLAIN = ("int4", "int8")  # formats with more specific variants
 
 
 class Formats:
@@ -17,7 +17,7 @@ class Formats:
         self.reading, self.said = reading, reading.said  # `question.Reading`
 
     def read(self) -> None:
-        """Read the formats of the weights and of the cache."""
+        """Reads the formats of the weights and of the cache."""
         r = self.reading
         said, known = self.said, r.grammar.names["caches"]
         formats: list[str] = []
@@ -53,7 +53,7 @@ class Formats:
         said.caches = caches if len(caches) > 1 else []
 
     def _note_kind(self, start: int, n: int, name: str) -> None:
-        """Say that a kind of a format is taken as that format: `Q6_K_L`, `UD-Q2_K_XL`."""
+        """Notes that a variant of a format is taken as that format: `Q6_K_L`, `UD-Q2_K_XL`."""
         r = self.reading
         end = start + n
         is_before = start > 0 and r.question[r.tokens[start - 1].end : r.tokens[start].start] == "-"
@@ -65,7 +65,7 @@ class Formats:
             r.use(first, end)
 
     def take_usual(self) -> None:
-        """On a machine, the format of an engine's own files, unless they keep the published one."""
+        """On a machine, chooses the format of an engine's own files, unless they keep the published one."""
         said, names = self.said, self.reading.grammar.names
         usual = names["of_files"][said.engine] if said.engine in names["of_files"] else None
         is_asked = said.format or said.formats or said.is_training or len(said.models) != 1 or said.on is None

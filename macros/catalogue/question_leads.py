@@ -11,7 +11,7 @@ from .question_table import Grammar, Meaning
 from .question_words import is_size
 
 MOST_SIZES = 8  # of a family, one answer each
-# Other names of a choice in the addresses of tools, and the conditions of figures that do not depend on all of them.
+# Other names of a setting in the tools' URLs, and the conditions of figures that do not depend on all of them.
 SAME = {"input": "context", "sequence": "context", "micro_batch": "batch"}
 OF_PARAMETERS = ("total", "active", "embedding", "non_embedding")
 CONDITIONS = {
@@ -24,7 +24,7 @@ METHODS = {"lora": "LoRA", "dora": "DoRA", "qlora": "QLoRA"}
 
 
 def leads(meaning: Meaning, grammar: Grammar) -> list[Lead]:
-    """The results of a question that need no index, the best first; empty if it names nothing that a tool takes."""
+    """The results of a question that need no index, best first; empty if it names nothing that a tool accepts."""
     found = _Leads(meaning, grammar).found()
     meaning.left_out = _left_out(meaning, found)
     note = note_of(meaning)
@@ -51,7 +51,7 @@ def note_of(meaning: Meaning) -> str:
 
 
 def _left_out(said: Meaning, found: list[Lead]) -> list[str]:
-    """The values that were read and that no result takes."""
+    """The values that were read but that no result uses."""
     if not found:
         several = said.devices if said.devices and said.devices > 1 else None
         numbers = ((said.context, "tokens"), (said.batch, "sequences"), (several, "devices"))
@@ -89,7 +89,7 @@ def _left_out(said: Meaning, found: list[Lead]) -> list[str]:
 
 
 def _choices_in(address: str) -> list[str]:
-    """The choices of an address by their usual names."""
+    """The settings of a URL by their usual names."""
     names = [choice.partition("=")[0] for choice in address.partition("?")[2].split("&")]
     found = [SAME[name] if name in SAME else name for name in names]
     found += ["on", "devices"] if "cards" in found else []
@@ -138,7 +138,7 @@ class _Leads:
         return [] if said.models else self._of_no_model()
 
     def _of_rivals(self, model: Named) -> list[Lead]:
-        """The same of the further machines that a question names."""
+        """Like `OfModel`, for each of the other machines that a question names."""
         said = self.said
         if not said.rivals or said.is_training:
             return []
@@ -167,7 +167,7 @@ class _Leads:
         return tool(link(self.pages["plan"], fill), f"Plan {model.title} with {draft.title} as its draft")
 
     def _of_formats(self, model: Named) -> list[Lead]:
-        """The same in each of several formats of the weights or of the cache."""
+        """The first result in each of several formats of the weights or of the cache."""
         said = self.said
         if said.is_training or said.is_reason or said.size or said.changes or said.figure in OF_PARAMETERS:
             return []
@@ -220,7 +220,7 @@ class _Leads:
         return [Lead("tool", link(self.pages["plan"], fill), f"What a token{of}{on} costs", told, "", None)]
 
     def _of_engine(self, model: Named) -> list[Lead]:
-        """The plan of a model that an engine serves, or that keeps some layers on the host."""
+        """The plan of a model that is served by an engine, or that keeps some layers on the host."""
         said = self.said
         is_offload = said.gpu_layers is not None or said.is_offloading
         if "plan" not in self.pages or (said.engine is None and not is_offload):
@@ -243,7 +243,7 @@ class _Leads:
         return [tool(link(self.pages["plan"], fill), f"Plan {model.title}{how}{conditions_of(said, False)}")]
 
     def _of_absent(self, one: Absent) -> list[Lead]:
-        """That a model is not there, first; then the nearest, without their figures."""
+        """Says first that a model is missing, then names the nearest ones, without their figures."""
         by = f" Its name on the hub is {one.hub}." if one.hub else ""
         how = (
             "Its type is covered: fetch or paste its config." if one.is_of_type else "Any config takes its config.json."
@@ -273,7 +273,7 @@ class _Leads:
             return self._of_no_model()  # `which mistral should I use on a 3080`
         is_of_each = (said.figure or said.size) and not said.why_on
         is_of_each = (is_of_each or said.on is not None) and not said.is_reason
-        if said.sizes and is_of_each and not said.changes:  # of a family, the figure of each size
+        if said.sizes and is_of_each and not said.changes:  # for a family, the figure of each size
             found = [lead for one in said.sizes[:MOST_SIZES] for lead in OfModel(said, self.names, one).found()]
             return [lead for lead in found if lead.compute]
         return OfModel(said, self.names, model).found()
@@ -366,7 +366,7 @@ class _Leads:
 
 
 def _on_rival(page: str, choices: Mapping[str, Value], rival: tuple[str, str, int | None]) -> Lead:
-    """What fits on a further machine."""
+    """What fits on another machine."""
     slug, name, many = rival
     several = f"{many:,} × " if many and many > 1 else ""
     return tool(link(page, {**choices, "on": slug, "devices": many}), f"What fits on {several}{name}")

@@ -17,22 +17,23 @@ MEMORY = {"g": GB, "gb": GB, "gib": GIB, "gig": GB, "gigs": GB, "gigabyte": GB, 
     "mib": "MiB",
 }
 CARDS = ("rtx", "gtx", "rx", "arc", "radeon", "geforce", "quadro", "tesla")  # before the number of a card
-OF_HOSTS = ("ram", "ddr", "ddr4", "ddr5", "system", "host")  # beside an amount that is no device's
+OF_HOSTS = ("ram", "ddr", "ddr4", "ddr5", "system", "host")  # next to an amount that is not a device's
 MACS = ("mac", "macbook", "imac", "macs")
 PROCESSORS = ("xeon", "epyc", "threadripper", "core", "ryzen")
-MOST = 2048  # devices that a number before a machine's name may be: `256 a100`
-SERIES = ("a", "b", "h", "l", "m", "p", "v")  # before the number of a data center's card: `h800`
+MOST = 2048  # the most devices that a number before a machine's name may mean: `256 a100`
+SERIES = ("a", "b", "h", "l", "m", "p", "v")  # before the number of a data center card: `h800`
 FORMS = ("nvl", "sxm", "pcie", "hbm")  # between a card and how many there are
 LAPTOPS = ("laptop", "mobile", "notebook")
 
 
 class Amount(NamedTuple):
-    """An amount of memory as the tools write it, and its gigabytes; whether it is a host's, or a card's by its word."""
+    """An amount of memory as the tools write it, and its gigabytes; whether it is a host's, or a card's according to
+    its word."""
 
     written: str
     gigabytes: Fraction
     typed: str
-    start: int  # the place of its first token, and of the token behind it
+    start: int  # the index of its first token, and of the token after it
     end: int
     is_host: bool
     is_card: bool
@@ -90,7 +91,7 @@ class Machines:
         self._name_other_cards()
 
     def _read_rivals(self, sure: list[tuple[int, str, int]]) -> None:
-        """The other machines that a question names, each with its number."""
+        """Reads the other machines that a question names, each with its count."""
         r, many = self.reading, self.said.devices
         for start, slug, n in sure:
             self.said.devices = None
@@ -102,7 +103,7 @@ class Machines:
         self.said.devices = many
 
     def _read_unlisted(self) -> None:
-        """A machine that people ask about and whose figures are not known: `Raspberry Pi 5`."""
+        """Reads a machine that people ask about and whose figures are not known: `Raspberry Pi 5`."""
         r = self.reading
         for start, _, n in r.phrases("unknown_machines"):
             end = start + n
@@ -110,13 +111,13 @@ class Machines:
             is_unit = end + 1 < len(r.tokens) and r.tokens[end + 1].text in MEMORY
             if number is not None and number.suffix == "" and number.digits < 100 and not is_unit:
                 end += 1
-            if r.tokens[start].text not in PROCESSORS:  # of `dual xeon` the memory is that of both
+            if r.tokens[start].text not in PROCESSORS:  # in `dual xeon`, the memory is that of both
                 self.count_before(start)
             self._is_other(start, end)
             return
 
     def _read_series(self) -> None:
-        """A card of a data center by a name that no machine has: `H800`."""
+        """Reads a data center card by a name that no machine has: `H800`."""
         r = self.reading
         for i, token in enumerate(r.tokens):
             digits = token.text[1:]
@@ -128,7 +129,7 @@ class Machines:
                 return
 
     def _read_other_card(self) -> None:
-        """A card by a name that no machine has: `RTX 4060`."""
+        """Reads a card by a name that no machine has: `RTX 4060`."""
         r = self.reading
         for i, token in enumerate(r.tokens):
             if r.gone[i] or not r.has(i - 1, *CARDS):
@@ -145,7 +146,7 @@ class Machines:
             return
 
     def _name_other_cards(self) -> None:
-        """Name as not used the cards beside the one that is taken, by names that no machine has."""
+        """Reports as unused the cards next to the chosen one whose names no machine has."""
         said, end = self.said, self.end
         why = said.why_on
         self._read_other_card()
@@ -164,7 +165,7 @@ class Machines:
     # --- how many -----------------------------------------------------------------------------------------------------
 
     def count_before(self, i: int, is_amount: bool = False) -> None:
-        """Read the number of devices before the name of one, or before its memory: `2 x`, `dual`, `four nvidia`."""
+        """Reads the number of devices before the name of one, or before its memory: `2 x`, `dual`, `four nvidia`."""
         r = self.reading
         at = i - 1
         while r.has(at, *MAKERS):
@@ -194,7 +195,7 @@ class Machines:
         r.use(at, i)
 
     def count_after(self) -> None:
-        """Read the number of devices behind the machine: `H100 x8`, `A100-80GB:8`, `v5e-8`, `3090 2x`."""
+        """Reads the number of devices after the machine: `H100 x8`, `A100-80GB:8`, `v5e-8`, `3090 2x`."""
         r = self.reading
         at = self.end
         while 0 <= at < len(r.tokens) and (r.gone[at] or r.tokens[at].text in FORMS):
@@ -217,13 +218,14 @@ class Machines:
             r.use(at, end)
 
     def count_nodes(self) -> None:
-        """Multiply the devices of a node by the nodes: `2 nodes of 8 h100`."""
+        """Multiplies the devices of a node by the nodes: `2 nodes of 8 h100`."""
         if self.said.nodes and self.said.devices:
             self.said.devices *= self.said.nodes
             self.said.nodes = None
 
     def price(self, prices: list[str]) -> None:
-        """Give several machines their prices, in the order in which both are named; of one machine the first holds."""
+        """Gives several machines their prices, in the order in which both are named; for one machine, the first
+        applies."""
         if not prices:
             return
         self.said.price_per_hour = prices[0]
@@ -239,7 +241,7 @@ class Machines:
     # --- memory -------------------------------------------------------------------------------------------------------
 
     def read_amounts(self) -> None:
-        """The amounts of memory: `24GB`, `8192 MiB`, `64 GB of RAM`."""
+        """Reads the amounts of memory: `24GB`, `8192 MiB`, `64 GB of RAM`."""
         r = self.reading
         for i, token in enumerate(r.tokens):
             number = None if r.gone[i] else number_of(token.text)
@@ -270,7 +272,7 @@ class Machines:
             self.amounts.append(_amount(written, MEMORY[unit], r.typed(i, end), (i, end), is_host, after))
 
     def settle(self) -> None:
-        """Use an amount to tell two machines of one name apart; next to `Mac` it is the installed memory."""
+        """Uses an amount to distinguish two machines with the same name; next to `Mac` it is the installed memory."""
         said, machines = self.said, self.reading.grammar.machines
         is_own = said.on is None or machines[said.on].part is not None
         self._settle_rivals()
@@ -298,7 +300,7 @@ class Machines:
             said.why_on = "Of a Mac's memory its GPU may use a part: all of it is counted."
 
     def _settle_rivals(self) -> None:
-        """Give each of several machines the memory that stands behind its name: `m3 ultra 96gb vs m4 max 128gb`."""
+        """Gives each of several machines the memory that follows its name: `m3 ultra 96gb vs m4 max 128gb`."""
         said = self.said
         if not said.rivals:
             return
@@ -350,7 +352,7 @@ class Machines:
 
 
 def _amount(number: str, unit: str, typed: str, place: tuple[int, int], is_host: bool, after: list[str]) -> Amount:
-    """An amount in the units of the tools, which have no megabytes."""
+    """An amount in the tools' units, which do not include megabytes."""
     whole, _, part = number.partition(".")
     value = Fraction(int(whole + part), 10 ** len(part))
     is_card = "vram" in after[:2]
@@ -362,7 +364,7 @@ def _amount(number: str, unit: str, typed: str, place: tuple[int, int], is_host:
 
 
 def _decimal(value: Fraction) -> str:
-    """A fraction to six places, as typed amounts are: `23.988281`."""
+    """A fraction to six places, like typed amounts: `23.988281`."""
     millionths = value.numerator * 10**6 // value.denominator
     part = str(millionths % 10**6)
     part = "0" * (6 - len(part)) + part

@@ -1,9 +1,9 @@
 """The models that a question names, in one module: those of the catalog, and those that it lacks.
 
-A name is read whole. Of `Gemma 4 12B` the words are `gemma`, `4` and `12b`: a model whose names lack one of them is not
-meant, and a name that no model has is said to be absent, with the nearest ones named as such. What a hub, a file or
-Ollama calls a model is `resolving`'s: `unsloth/Qwen3-8B-GGUF:Q4_K_M`. A browser fetches that module only for a name
-that no model of the catalog has.
+A name is read as a whole. The words of `Gemma 4 12B` are `gemma`, `4` and `12b`: a model whose names lack one of them
+is not meant, and a name that no model has is reported as missing, along with the nearest models. `resolving` handles
+the names that a hub, a file or Ollama uses: `unsloth/Qwen3-8B-GGUF:Q4_K_M`. A browser fetches that module only for a
+name that no model of the catalog has.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from .resolving import Meant, Resolver
 
 LONGEST = 9  # tokens of a model's name
-MOST_TIMES = 10**6  # how many times as large a model of no known size is taken to be
-LIKE = Fraction(5, 4)  # how many times as large one of two like models may be
-MOST_NAMES = 2  # of models that a word may be part of and yet be another model's name
-NO_NAMES = ("ing", "ed", "ly", "able")  # ends of words that are no names
-SHORTEST_NEAR = 4  # letters of a word that may be misspelled
+MOST_TIMES = 10**6  # how many times as large a model of unknown size is assumed to be
+LIKE = Fraction(5, 4)  # how many times as large one of two similar models may be
+MOST_NAMES = 2  # number of models whose names a word may be part of and still be another model's name
+NO_NAMES = ("ing", "ed", "ly", "able")  # ends of words that are not names
+SHORTEST_NEAR = 4  # minimum letters of a word that may be misspelled
 
 
 class Models:
-    """The names of models, prepared."""
+    """The names of models, prepared for matching."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Models:
             own = {word for name in cut[:3] for word in name}
             self.entries.append(Entry(record, place, cut, own))
         self.lacking = [(self._cut(hub.rpartition("/")[2]), hub) for hub in names["lacking"]]
-        self.words: dict[str, set[str]] = {}  # of all names that begin with a word
+        self.words: dict[str, set[str]] = {}  # of all names that start with a word
         self.entry_of: dict[str, Entry] = {}  # by its names run together
         self.hub_of: dict[str, str] = {}  # of models that the catalog lacks
         for name in [name for entry in self.entries for name in entry.names] + [name for name, _ in self.lacking]:
@@ -72,12 +72,12 @@ class Models:
                 self.entry_of.setdefault("".join(name), entry)
         for name, hub in self.lacking:
             self.hub_of.setdefault("".join(name), hub)
-        self.makers: set[str] = set(names["makers"])  # of models of which no name is known
+        self.makers: set[str] = set(names["makers"])  # of models for which no name is known
 
     @cached_property
     def _resolver(self) -> Resolver:
         if self.resolving is None:
-            raise KeyError("resolving")  # a browser fetches it, and reads the question again
+            raise KeyError("resolving")  # a browser fetches it and parses the question again
         return self.resolving(self.called, self.formats)
 
     @cached_property
@@ -88,7 +88,7 @@ class Models:
         return [_short(token.text) for token in tokens_of(name) if token.text not in self.noise]
 
     def is_first(self, word: str) -> bool:
-        """Whether a model's name begins with a word."""
+        """Whether a model's name starts with a word."""
         return (word in self.words or word in self.makers) and word[:1].isalpha() and len(word) > 1
 
     def near(self, word: str, terms: Sequence[str]) -> str:
@@ -104,7 +104,7 @@ class Models:
         return ""
 
     def _is_known(self, word: str, most: int = 0) -> bool:
-        """Whether it is a word of questions or of names; with `most`, of more names than so many."""
+        """Whether a word occurs in questions or in model names; with `most`, in more than `most` names."""
         singular = word.removesuffix("s")
         if any(one in self.known or (one in self.words and not most) for one in (word, singular)):
             return True
@@ -177,7 +177,7 @@ class Models:
         return self._of_like_sizes(found, typed), absent
 
     def _leave_version(self, question: str, tokens: Sequence[Token], gone: list[bool], end: int, said: Any) -> None:
-        """Name as not used the version of another model before a name: `Rombos v2.6 qwen 14b`."""
+        """Reports as unused the version of another model before a name: `Rombos v2.6 qwen 14b`."""
         start = end - 1
         if start < 0 or gone[start] or tokens[start].text[:1] != "v" or not is_version(tokens[start].text):
             return
@@ -190,7 +190,7 @@ class Models:
     def _without_last(
         self, question: str, tokens: Sequence[Token], start: int, first: int, end: int, absent: Absent
     ) -> tuple[int, Named | Absent]:
-        """A model whose name would end in a word of questions, without that word: `qwen2.5-vl 7b image tokens`."""
+        """A model whose name would end in a question word, without that word: `qwen2.5-vl 7b image tokens`."""
         last = tokens[end - 1].text
         is_word = last.isalpha() and last not in self.qualifiers and last not in self.size_words
         if (
@@ -205,7 +205,7 @@ class Models:
         return end, absent
 
     def _leave_name(self, question: str, tokens: Sequence[Token], gone: list[bool], end: int, said: Any) -> None:
-        """Name as not used an unknown word before a name, which may make another model of it: `dolphin mixtral`."""
+        """Reports as unused an unknown word before a name, which may turn it into another model: `dolphin mixtral`."""
         n = end - 1
         if n < 0 or gone[n]:
             return
@@ -217,7 +217,7 @@ class Models:
             gone[n] = True
 
     def _of_size_apart(self, tokens: Sequence[Token], gone: list[bool], family: Sequence[str]) -> Named | None:
-        """The model of a family whose size stands elsewhere in the question: `gemma 3 kv cache of the 27b`."""
+        """The model of a family whose size is elsewhere in the question: `gemma 3 kv cache of the 27b`."""
         sizes = [n for n, token in enumerate(tokens) if not gone[n] and is_size(token.text)]
         if len(sizes) != 1 or any(map(is_size, family)):
             return None
@@ -229,10 +229,10 @@ class Models:
     def _read_more_sizes(
         self, question: str, tokens: Sequence[Token], gone: list[bool], start: int, end: int, found: list[Named]
     ) -> None:
-        """Read the further sizes of a family: of `qwen3 8b, 14b and 32b` the last two."""
+        """Reads the further sizes of a family: the last two in `qwen3 8b, 14b and 32b`."""
         words = [token.text for token in tokens[start:end] if token.text not in self.noise]
         sizes = [n for n, word in enumerate(words) if is_size(word)]
-        is_more = is_size if sizes else _is_lettered  # of `deepseek v3 vs v3.1 vs v3.2` the last two
+        is_more = is_size if sizes else _is_lettered  # the last two in `deepseek v3 vs v3.1 vs v3.2`
         sizes = sizes or [n for n, word in enumerate(words) if _is_lettered(word)]
         at = end
         while len(sizes) == 1 and at < len(tokens):
@@ -254,7 +254,7 @@ class Models:
                 found.append(one)
 
     def _note_alias(self, typed: str, tokens: Sequence[Token], one: Named, said: Any) -> None:
-        """Note that a model has been named by another one with the same shapes."""
+        """Notes that a model was named by another one with the same shapes."""
         words = [token.text for token in tokens if not is_size(token.text) and token.text != "meta"]
         own = self.entries[one.record].own
         if any(word not in own and word not in self.noise and word not in self.plain for word in words):
@@ -269,7 +269,7 @@ class Models:
         found: list[Named],
         absent: list[Absent],
     ) -> None:
-        """Read the names of hub repositories, files and Ollama tags, each as a whole."""
+        """Reads the names of hub repositories, files and Ollama tags, each as a whole."""
         for start, end in chunks_of(question):
             name = question[start:end].strip(".,;!?()`\"'")
             if not self._is_of_hub(name):
@@ -292,7 +292,8 @@ class Models:
                     gone[i] = True
 
     def _is_of_hub(self, name: str) -> bool:
-        """Whether a text may name a repository or a file, or be a tag: `Qwen/Qwen3-8B`, `qwen3:8b`; not `tokens/s`."""
+        """Whether a string may name a repository or a file, or be a tag: `Qwen/Qwen3-8B`, `qwen3:8b`; not
+        `tokens/s`."""
         repository = "/".join(name.split("/")[:2])  # of `organization/name/folder/file`
         if "://" not in name and repository != name and self._is_of_hub(repository):
             return True
@@ -308,7 +309,7 @@ class Models:
         return has_number and is_file and len(words) > 1 and self.is_first(words[0])
 
     def _near_to(self, name: str, one: Meant) -> list[Named]:
-        """The models that a hub name could mean, those whose names it contains, and those that share its words."""
+        """The models that a hub name could mean: those whose names it contains, and those that share its words."""
         inside = [other.slug for other in self._resolver.contained(name)]
         slugs = [*one.candidates, *inside][:2]
         return [self._as_named(self._of_slug[slug], True) for slug in slugs] or self._nearest(
@@ -316,7 +317,7 @@ class Models:
         )
 
     def _leave_publishers(self, question: str, tokens: Sequence[Token], gone: list[bool]) -> None:
-        """`meta-llama/`, `unsloth/`: drop the publisher, which is not part of a model's name."""
+        """Drops the publisher, which is not part of a model's name: `meta-llama/`, `unsloth/`."""
         for n, token in enumerate(tokens):
             rest = question[token.end :]
             if rest[:1] != "/" or not rest[1:2].isalnum():
@@ -334,8 +335,8 @@ class Models:
                 gone[i] = True
 
     def _end(self, tokens: Sequence[Token], gone: Sequence[bool], start: int) -> int:
-        """The end of a model's name that begins at a token: after the words of the names that begin so, sizes, versions
-        and qualifiers."""
+        """The end of the model name that starts at a token: after the words of the names that start this way, sizes,
+        versions and qualifiers."""
         first = tokens[start].text
         words = self.words.get(first, set())
         end, has_size = start + 1, False
@@ -345,7 +346,7 @@ class Models:
             is_bare = number is not None and number.suffix == ""
             is_of_names = text in words and not (is_bare and has_size and number is not None and number.digits < 1000)
             if has_size and is_size(text) and not self._has_both(text, [token.text for token in tokens[start:end]]):
-                break  # of `qwen3 8b, 14b` another model
+                break  # another model in `qwen3 8b, 14b`
             is_sized = is_size(text) and not has_size
             has_version = is_version(text) and not has_size and self._may_be_version(text, tokens, start, end, words)
             is_next = not has_size and end + 1 < len(tokens) and not gone[end + 1] and is_size(tokens[end + 1].text)
@@ -359,12 +360,12 @@ class Models:
         return end
 
     def _has_both(self, size: str, words: Sequence[str]) -> bool:
-        """Whether a name that begins with the same word has this size besides those that came before."""
+        """Whether a name that starts with the same word has this size in addition to those that came before."""
         names = [name for entry in self.entries for name in entry.names if name[:1] == [*words[:1]] and size in name]
         return any(all(word in name for word in words if is_size(word)) for name in names)
 
     def _whole(self, tokens: Sequence[Token], gone: Sequence[bool], start: int) -> int:
-        """The end of a name that has no part that is itself a name: `a.x-k1`."""
+        """The end of a name none of whose parts is itself a name: `a.x-k1`."""
         for end in range(min(len(tokens), start + LONGEST), start + 1, -1):
             key = "".join([token.text for token in tokens[start:end] if token.text not in self.noise])
             is_known = len(key) > 2 and (key in self.entry_of or key in self.hub_of)
@@ -383,7 +384,7 @@ class Models:
         return last if is_more and not self._resolver.resolve(text).slug else end
 
     def _begin(self, tokens: Sequence[Token], gone: Sequence[bool], start: int, end: int) -> int:
-        """Where a name begins that a model has with the words before it: `r1 distill llama 70b`."""
+        """Where a name starts that a model has together with the words before it: `r1 distill llama 70b`."""
         at = start
         while at > 0 and not gone[at - 1] and start - at < 3:
             at -= 1
@@ -401,7 +402,7 @@ class Models:
         return any(word[:1] == text[:1] and word[1:2].isdigit() for word in words)
 
     def _named(self, question: str, tokens: Sequence[Token], start: int, first: int, end: int) -> Named | Absent | None:
-        """What the tokens of a name mean."""
+        """What the tokens of a name refer to."""
         asked = [token.text for token in tokens[start:end] if token.text not in self.noise]
         kept = [word for word in asked if word not in self.qualifiers or any(word in w for w in self.words.values())]
         key = "".join(asked)
@@ -436,8 +437,8 @@ class Models:
         return is_dated and any(is_member(entry, [*words]) for entry in self.entries)
 
     def _begins_name(self, asked: Sequence[str]) -> bool:
-        """Whether some name begins with the first two words of what was asked for, or with the first and a version:
-        `command r`, `step 3.5`, not `open source`."""
+        """Whether some name starts with the first two requested words, or with the first and a version: `command r`,
+        `step 3.5`, not `open source`."""
         if len(asked) < 3:
             return False
         names = [name for entry in self.entries for name in entry.names if name[:1] == [*asked[:1]]]
@@ -468,8 +469,7 @@ class Models:
         return Named(entry.record, slug_of(address), title, address, entry.place >= 0, is_sure, is_one_of_several)
 
     def _of_like_sizes(self, found: list[Named], typed: Mapping[int, Sequence[str]]) -> list[Named]:
-        """Two models, where one or both are only families, as two models of similar size: the newest and largest
-        first."""
+        """Two models, one or both given only as families, as two models of similar size: newest and largest first."""
         if len(found) != 2 or (found[0].is_sure and found[1].is_sure) or not all(one.is_listed for one in found):
             return found
         best, least = (found[0], found[1]), Fraction(0)
@@ -485,8 +485,7 @@ class Models:
         return [*best]
 
     def _members(self, one: Named, typed: Sequence[str]) -> list[Named]:
-        """The models that a name may mean: the one it names, or those with all of its words, the shortest names
-        first."""
+        """The models that a name may mean: the one it names, or those with all of its words, shortest names first."""
         if one.is_sure:
             return [one]
         found: list[tuple[int, int, Entry]] = []
@@ -501,7 +500,7 @@ class Models:
         return [self._as_named(entry, False) for _, _, entry in sorted(found, key=lambda one: one[:2])]
 
     def _sizes_of(self, family: Sequence[str]) -> list[Named]:
-        """The models whose names are a family's and a size, the smallest first; empty unless there are several."""
+        """The models whose names are a family's and a size, smallest first; empty unless there are several."""
         found: list[tuple[int, int, Entry]] = []
         for entry in self.entries:
             rests = [name[len(family) :] for name in entry.names if name[: len(family)] == [*family]]
@@ -518,7 +517,7 @@ class Models:
         return len(words) == 2 and is_size(words[0]) and words[1][:1] == "a" and is_size(words[1][1:])
 
     def _nearest(self, asked: Sequence[str]) -> list[Named]:
-        """The models that share most words with a name, the newest first; none that shares only a size."""
+        """The models that share most words with a name, newest first; none that shares only a size."""
         words = [word for word in asked if not is_size(word)]
         size = max([0, *[parameters_of(word) for word in asked]])
         best: list[tuple[bool, int, Fraction, int, Entry]] = []
@@ -534,7 +533,7 @@ class Models:
         return [self._as_named(one[4], True) for one in found[:2]]
 
     def _unheard(self, question: str, tokens: Sequence[Token], gone: list[bool]) -> list[Absent]:
-        """An unknown name: a word that is not a word of questions, followed by a size."""
+        """An unknown name: a word that is not a question word, followed by a size."""
         for i, token in enumerate(tokens):
             text = token.text
             is_word = text.isalpha() and len(text) > 2 and not gone[i] and not self._is_known(text, MOST_NAMES)

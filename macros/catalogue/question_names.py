@@ -1,4 +1,4 @@
-"""What a question names: the models that it means and those that the catalog lacks."""
+"""The models that a question names: those that the catalog has and those that it lacks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .question_words import is_size, number_of
 
 
 class Named(NamedTuple):
-    """A model of a question: its number, slug, title and page; whether a tool can start from it, whether the question
-    names this very model, not only its family, and whether the words name others just as well."""
+    """A model of a question: its number, slug, title and page; whether a tool can start from it; whether the question
+    names exactly this model or only its family; and whether the words fit others just as well."""
 
     record: int
     slug: str
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
     record: int
     place: int
     names: Sequence[Sequence[str]]
-    own: set[str]  # the words of its own names, not of those of other models with the same shapes
+    own: set[str]  # the words of its own names, not those of other models with the same shapes
 
 
 def is_version(token: str) -> bool:
@@ -47,7 +47,7 @@ def is_version(token: str) -> bool:
 
 
 def is_member(entry: Entry, family: Sequence[str]) -> bool:
-    """Whether a model's name is a family's with a size."""
+    """Whether a model's name is a family's name with a size."""
     return any(set(family) == {word for word in name if not is_size(word)} != set(name) for name in entry.names)
 
 
@@ -67,7 +67,8 @@ def is_date(text: str) -> bool:
 
 
 def likeness(word: str, name: Sequence[str]) -> int:
-    """How much a word of a name counts for another name: a size less than other words, `3` for `3.1` less than `3`."""
+    """How much a word of a name counts toward another name: a size counts less than other words, `3` for `3.1` less
+    than `3`."""
     if word in name:
         return 1 if is_size(word) else 2
     return 1 if word.isdigit() and any(other.startswith(f"{word}.") for other in name) else 0

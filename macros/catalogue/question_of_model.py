@@ -35,7 +35,7 @@ class Asked(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """A result: its kind, address and title, the line below, and a note on assumptions and unused values."""
+    """A result: its kind, URL and title, the line below, and a note on assumptions and unused values."""
 
     kind: str
     address: str
@@ -50,7 +50,7 @@ class OfModel:
 
     def __init__(self, meaning: Meaning, names: Mapping[str, Any], model: Named) -> None:
         self.said, self.model = meaning, model
-        # a name without a generation is answered for the model that is taken, which the note says
+        # a name without a generation is answered for the assumed model, which the note names
         is_figure = (meaning.figure or meaning.size) and not meaning.is_reason
         self.is_sure = model.is_sure or bool(meaning.vague and is_figure)
         self.pages: Mapping[str, str] = names["tools"]
@@ -78,7 +78,7 @@ class OfModel:
     def found(self) -> list[Lead]:
         said, model = self.said, self.model
         if said.is_reason and (self.keys or said.size) and said.on is None:
-            return []  # `why 128256 vocab llama 3`: a page says why
+            return []  # `why 128256 vocab llama 3`: a page explains why
         if self.keys:
             changed = ", ".join([f"{name} = {value:,}" for name, _, value in self.keys])
             what = "total" if said.figure in ("size", None) else said.figure
@@ -105,13 +105,13 @@ class OfModel:
         if said.figure in OF_TIME or not self.is_sure:
             return self._lead(self.what_if, title, self._computed(said.figure) if self.is_sure else None)
         first = {**self.choices, "context": said.context or CONTEXT, "devices": None}
-        # Several devices are What if's: it splits the model over them.
+        # Several devices are a case for What if, which splits the model over them.
         is_one = "fits" in self.pages and (said.devices or 1) == 1
         asked = self._computed(said.figure if said.figure == BATCH else None)
         return self._lead(link(self.pages["fits"], first) if is_one else self.what_if, title, asked)
 
     def _figure(self, is_length: bool) -> list[Lead]:
-        """A figure of the model alone, derived on its page."""
+        """A figure of only the model, derived on its page."""
         said = self.said
         is_of_format = said.format is not None and not said.is_reason  # `why does gpt-oss use mxfp4`
         of_format = ("device_bytes" if said.context or said.cache else "weight_bytes") if is_of_format else None
@@ -166,13 +166,13 @@ def tool(address: str, title: str) -> Lead:
 
 
 def with_format(lead: Lead, format: str) -> Lead:
-    """What opens a tool as a lead does, with the weights in another format."""
+    """A URL that opens a tool as a lead does, with the weights in another format."""
     page, _, given = lead.address.partition("?")
     kept = [choice for choice in given.split("&") if choice and not choice.startswith("weights=")]
     return tool(f"{page}?{'&'.join([*kept, f'weights={format}'])}", f"The same in {format}")
 
 
 def link(page: str, choices: Mapping[str, Any]) -> str:
-    """An address with choices, which are of letters, digits and `-._,`."""
+    """A URL with settings, which consist of letters, digits and `-._,`."""
     given = "&".join([f"{name}={choices[name]}" for name in choices if choices[name] is not None])
     return f"{page}?{given}" if given else page

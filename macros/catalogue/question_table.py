@@ -1,4 +1,4 @@
-"""The result of reading a question, and the table of kinds and words that it is read by."""
+"""The result of parsing a question, and the table of kinds and words used for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .question_words import key_of, tokens_of
 if TYPE_CHECKING:
     from .resolving import Resolver
 
-LONG = 8  # letters of a word that may be misspelled, although it is no figure's
+LONG = 8  # minimum letters of a word that may be misspelled even if it is not a figure's
 FLAGS = (
     *("training", "fitting", "against", "terms", "of_machines"),
     *(
@@ -33,7 +33,7 @@ MAKERS = ("nvidia", "amd", "intel", "google", "geforce", "rtx", "instinct", "app
 
 
 class Machine(NamedTuple):
-    """A machine of the table: its memory in GB, or the memory that is installed, of which its GPU may use a part."""
+    """A machine of the table: its memory in GB, or the installed memory if its GPU may use only part of it."""
 
     slug: str
     name: str
@@ -46,11 +46,11 @@ class Meaning:
 
     def __init__(self) -> None:
         self.models: list[Named] = []
-        self.sizes: list[Named] = []  # the models of the one family that is named, smallest first
+        self.sizes: list[Named] = []  # the models of the single family that is named, smallest first
         self.absent: list[Absent] = []
         self.format: str | None = None
         self.cache: str | None = None
-        self.formats: list[str] = []  # several formats, each with an answer of its own
+        self.formats: list[str] = []  # several formats, each with its own answer
         self.caches: list[str] = []
         self.why_format: str = ""
         self.on: str | None = None
@@ -93,13 +93,13 @@ class Meaning:
         self.is_of_machine = False  # asks what a machine is, not what runs on it
         self.is_billing = False  # asks what a token costs
         self.is_offloading = False  # asks for a part on the host
-        self.is_bare = False  # has no words left but those of any question
+        self.is_bare = False  # has only words that any question may have
         self.corrected: list[tuple[str, str]] = []
-        self.alike: list[tuple[str, str]] = []  # names of models with the shapes of another, and its title
-        self.vague: list[tuple[str, str]] = []  # names without a generation, and the model that is taken
+        self.alike: list[tuple[str, str]] = []  # names of models with the same shapes as another, and its title
+        self.vague: list[tuple[str, str]] = []  # names without a generation, and the assumed model
         self.unused: list[str] = []
         self.parts: list[str] = []  # of a model
-        self.left_out: list[str] = []  # values that were read and that no result takes
+        self.left_out: list[str] = []  # values that were read and that no result uses
 
     @property
     def paid(self) -> str:
@@ -163,8 +163,8 @@ class Grammar:
         return self.alone if n == 1 else self.apart
 
     def find(self, kind: str, key: str, n: int) -> str | None:
-        """The name of a kind's phrase of `n` tokens. Joined, `tokens` and `token/s` are spelled alike, yet they stay
-        distinct."""
+        """The name of the `n`-token phrase of this kind. Joined, `tokens` and `token/s` are spelled the same, yet they
+        stay distinct."""
         table = self.kinds[kind]
         if key not in table:
             return None

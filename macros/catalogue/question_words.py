@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 SIZES = {"m": 10**6, "b": 10**9, "t": 10**12}  # of parameters
 COUNTS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-GROUPING = " '’\u00a0\u2009\u202f"  # between groups of three digits, besides commas and points
+GROUPING = " '’\u00a0\u2009\u202f"  # between groups of three digits, in addition to commas and points
 
 
 class Token(NamedTuple):
@@ -39,12 +39,13 @@ class Number(NamedTuple):
 
     @property
     def whole(self) -> int:
-        """The whole number that it counts: `8.192` is 8192 where only a whole number can be; 0 if it has decimals."""
+        """The whole number that it represents: `8.192` is 8192 where only a whole number makes sense; 0 if it has
+        decimals."""
         return self.digits if self.divisor in (1, 1000) else 0
 
 
 def _run(chars: Sequence[str], start: int, is_digits: bool) -> int:
-    """Where the run of digits or letters that begins at `start` ends."""
+    """Where the run of digits or letters that starts at `start` ends."""
     end = start
     while end < len(chars) and (chars[end].isdigit() if is_digits else chars[end].isalpha()):
         end += 1
@@ -77,7 +78,7 @@ def _number_end(chars: Sequence[str], start: int) -> int:
 
 
 def _is_group(chars: Sequence[str], end: int, more: int) -> bool:
-    """Whether three digits behind a space continue a number: `32 000`, `8 030 261 248`, but not `3 128`."""
+    """Whether three digits after a space continue a number: `32 000`, `8 030 261 248`, but not `3 128`."""
     if more - end != 4 or (more < len(chars) and chars[more].isalpha()):
         return False
     is_last = more + 3 >= len(chars) or chars[more] != chars[end] or _run(chars, more + 1, True) != more + 4
@@ -86,7 +87,7 @@ def _is_group(chars: Sequence[str], end: int, more: int) -> bool:
 
 
 def _written(chars: Sequence[str]) -> str:
-    """The text of a token: without what groups its digits, and with a point before its decimals."""
+    """The text of a token: without digit separators, and with a point before its decimals."""
     word = "".join([c for c in chars if c != "_" and c not in GROUPING])
     whole, comma, rest = word.partition(",")
     digits = _run([*rest], 0, True)
@@ -99,7 +100,7 @@ def _written(chars: Sequence[str]) -> str:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of a text, in order."""
+    """The tokens of a string, in order."""
     chars = list(text.lower().replace("×", "x"))
     found: list[Token] = []
     i = 0
@@ -117,11 +118,11 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def _ends(chars: Sequence[str], start: int) -> list[int]:
-    """The ends of the tokens that begin at a letter or digit and have no space between them."""
+    """The ends of the tokens that start at a letter or digit and have no space between them."""
     if not chars[start].isdigit():
         end = _run(chars, start, False)
         if end == start:
-            return [start + 1]  # neither a letter nor a digit of ten
+            return [start + 1]  # neither a letter nor a decimal digit
         if end - start > 1 or end == len(chars) or not chars[end].isdigit():
             return [end]
         end = _number_end(chars, end)  # `m3`, `v3.1`, `a22b`
@@ -141,7 +142,7 @@ def _ends(chars: Sequence[str], start: int) -> list[int]:
 
 
 def chunks_of(text: str) -> list[tuple[int, int]]:
-    """Where each run of characters other than spaces begins and ends."""
+    """Where each run of characters other than spaces starts and ends."""
     found: list[tuple[int, int]] = []
     start = -1
     for i, c in enumerate(list(text) + [" "]):
@@ -153,7 +154,7 @@ def chunks_of(text: str) -> list[tuple[int, int]]:
 
 
 def number_of(token: str) -> Number | None:
-    """The number that a token begins with; None for a word, `8x7b` and a version of several points."""
+    """The number that a token starts with; None for a word, `8x7b` and a version with several points."""
     digits, suffix, places = "", "", -1
     for c in token:
         if c.isdigit() and suffix == "":
@@ -177,7 +178,7 @@ def is_size(token: str) -> bool:
 
 
 def parameters_of(size: str) -> int:
-    """`8b` -> 8,000,000,000, and of `8x7b` the product; 0 for anything else."""
+    """`8b` -> 8,000,000,000; the product for `8x7b`; 0 for anything else."""
     times, x, each = size.partition("x")
     if x and times.isdigit():
         return int(times) * parameters_of(each)
@@ -191,7 +192,8 @@ def key_of(text: str) -> str:
 
 
 def is_near(a: str, b: str) -> bool:
-    """Whether one letter more, less, other or swapped makes one word of the other, or a letter doubled elsewhere."""
+    """Whether the words differ by one inserted, deleted, replaced or swapped letter, or by a doubled letter
+    elsewhere."""
     if abs(len(a) - len(b)) > 1:
         return False
     if a == b or _without_doubles(a) == _without_doubles(b):
@@ -210,7 +212,7 @@ def _without_doubles(word: str) -> str:
 
 
 def in_one_piece(tokens: Sequence[Token], gone: Sequence[bool], start: int, end: int) -> bool:
-    """Whether tokens are all still to be read."""
+    """Whether none of the tokens has been read yet."""
     return end <= len(tokens) and not any(gone[start:end])
 
 

@@ -1,4 +1,4 @@
-"""What a published model answered, from `recorded.toml`: written by a program of the tests, which runs the model."""
+"""The recorded output of a published model, from `recorded.toml`: written by a test program that runs the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The likeliest next tokens of a text with their logits, and log Σ exp(logit / T) for each of TEMPERATURES."""
+    """The most likely next tokens of a prompt with their logits, and log Σ exp(logit / T) for each of TEMPERATURES."""
 
     text: Words
     top: list[tuple[str, float]]
@@ -38,7 +38,8 @@ class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Ending(NamedTuple):
-    """After how many layers, the likeliest next token as if the model ended there, its share, and the answer's."""
+    """After this many layers, the most likely next token if the model ended there, its probability, and the
+    answer's."""
 
     layers: int
     token: str
@@ -47,13 +48,13 @@ class Ending(NamedTuple):
 
 
 class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The endings in order, from before the first layer."""
+    """The endings in order, starting before the first layer."""
 
     rows: list[Ending]
 
 
 class Place(NamedTuple):
-    """A word, and the position of its row of the table in the plane."""
+    """A word, and the position of its embedding in the plane."""
 
     word: str
     x: float
@@ -61,9 +62,9 @@ class Place(NamedTuple):
 
 
 class Map(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Words by their rows' two principal components, the shares of the variance that these explain, and the mean cosine
-    between the arrows from countries to their capitals, in the plane and in all dimensions; and the nearest
-    others of each word, in all dimensions."""
+    """Words by their embeddings' first two principal components, the shares of the variance that these explain, and the
+    mean cosine between the arrows from countries to their capitals, in the plane and in all dimensions; and the nearest
+    neighbors of each word, in all dimensions."""
 
     explained: tuple[Share, Share]
     cosine_in_plane: float
@@ -74,9 +75,9 @@ class Map(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Answer(NamedTuple):
-    """A text, its continuation by this engine, and how llama.cpp's differs: the tokens before the first different one
-    and the largest difference of a score, with the file unpacked to 32 bits, and as it is shipped; then by how much
-    llama.cpp's rounding moves a score of this engine. Last, how many of the first tokens the browser agrees on."""
+    """A prompt, its continuation by this engine, and how llama.cpp's differs: the tokens before the first different one
+    and the largest difference of a score, with the file expanded to 32 bits, and as shipped; then by how much
+    llama.cpp's rounding moves a score of this engine. Finally, how many of the first tokens the browser agrees on."""
 
     text: Words
     answer: str
@@ -89,7 +90,7 @@ class Answer(NamedTuple):
 
 
 class Engines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Texts that two engines continued by this many tokens; the browser by the first ones."""
+    """Prompts that two engines continued by this many tokens; the browser only by the first ones."""
 
     llama_cpp_python: Words
     tokens: int
@@ -98,7 +99,7 @@ class Engines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recorded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that is recorded."""
+    """Everything that is recorded."""
 
     source: Source
     next: Next
@@ -109,5 +110,5 @@ class Recorded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def recorded() -> Recorded:
-    """The recording. Raises `Problem` for a file of another form."""
+    """The recording. Raises `Problem` for a malformed file."""
     return read_as(FILE, Recorded)

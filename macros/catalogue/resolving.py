@@ -9,7 +9,7 @@
     mistral:7b                                           asked back: mistral-7b-v0.1, mistral-7b-v0.2 or mistral-7b-v0.3
 
 Names are compared word by word, never by similarity: an unknown name is not answered with a neighbor's figures. Imports
-nothing of the catalog, so that the command line, programs, search and tools resolve alike.
+nothing from the catalog, so that the command line, programs, search and tools all resolve names the same way.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Reference(NamedTuple):
 
 
 class Meant(NamedTuple):
-    """The model that a name means, the weight format that it names, and the assumptions made.
+    """The model that a name refers to, the weight format that it names, and the assumptions made.
 
-    Without a slug, `candidates` are the models that it could mean, and `why` says which of its parts disagree.
+    Without a slug, `candidates` are the models that it could refer to, and `why` says which of its parts disagree.
     """
 
     slug: str
@@ -51,11 +51,11 @@ class Meant(NamedTuple):
     candidates: tuple[str, ...] = ()
 
 
-# Between organization/name and a file in an address of a hub.
+# Between organization/name and a file in a hub URL.
 _VIEWS = ("blob", "resolve", "tree", "raw", "blame", "commits", "commit", "discussions", "edit", "files", "summary")
 _BEFORE_NAMES = ("api", "models", "model", "library")  # in an address before organization/name
 _FILES = (".gguf", ".json", ".safetensors")
-_PROGRAMS = ("hf", "huggingface-cli", "ollama", "vllm")  # whose commands end in a name
+_PROGRAMS = ("hf", "huggingface-cli", "ollama", "vllm")  # programs whose commands end in a name
 
 # Accounts that publish other makers' models, converted or unchanged.
 CONVERTERS = frozenset(
@@ -66,20 +66,20 @@ CONVERTERS = frozenset(
     quanttrio redhatai second-state solidrust stelterlab tensorblock thebloke turboderp unsloth unslothai waldwebstudio
     """.split()
 )
-# Accounts by the names that they had before, which the hub redirects.
+# Accounts by their former names, which the hub redirects.
 _RENAMED = {"cohereforai": "coherelabs", "thudm": "zai-org"}
-# What accounts mean by a bare FP8: a scale for each block of 128 × 128 weights, or one for each matrix.
+# What accounts mean by a bare FP8: a scale for each block of 128 × 128 weights, or one per matrix.
 _FP8 = {"deepseek-ai": "fp8-block", "qwen": "fp8-block", "pytorch": "torchao-float8"} | dict.fromkeys(
     ("amd", "neuralmagic", "nvidia", "redhatai"), "fp8-tensor"
 )
-# Words after a model's name that change no shape: `-Instruct` has those of the base.
+# Words after a model's name that change no shape: `-Instruct` has the same shapes as the base.
 _VARIANTS = frozenset("base chat hf instruct it latest pt sft".split())
 # Words of conversions that do not name the format.
 _FILLERS = frozenset(
     "actorder ct dwq false gguf i1 imat imatrix kv mlx qat quant quantized static true unquantized unsloth".split()
 )
 _COUNTED = frozenset("awq block bnb dynamic fp4 fp8 gptq mxfp4 nf4 nvfp4 nvfp4a16 w4a16 w8a8".split())
-# Words of formats that are not counted; `ud` marks Unsloth's own mixes.
+# Words of formats that are not supported; `ud` marks Unsloth's own mixes.
 _UNCOUNTED = frozenset("aqlm autoround exl2 exl3 ggml hqq marlin mxfp8 onnx ov ud w4a4 w4a8 w8a16".split())
 _AFTER_FORMATS = frozenset("preview v2".split())  # another release of the same conversion
 _OF_MIXES = frozenset("0 1 k l m nl s xl xs xxl xxs".split())
@@ -131,7 +131,7 @@ def reference(text: str) -> Reference:
     while len(path) > 1 and path[0].lower() in _BEFORE_NAMES:
         path = path[1:]
     place = ""
-    for n in (2, 1):  # organization/name, or a name alone, as old models have
+    for n in (2, 1):  # organization/name, or a bare name, as old models have
         if len(path) > n and path[n].lower() in (*_VIEWS, "-"):
             place = path[-1] if len(path) > n + 1 else ""
             path = path[:n]
@@ -166,8 +166,8 @@ Table = Mapping[tuple[str, ...], str]  # a slug by the words of each of its name
 
 
 def resolve(text: str, names: Names, formats: Sequence[str], known: Table | None = None) -> Meant:
-    """The model that a name means, among `names`, and its format, one of `formats`. `known` is `by_words(names)`, if it
-    is at hand."""
+    """The model that a name refers to, among `names`, and its format, one of `formats`. `known` is `by_words(names)`,
+    if already available."""
     if text in names:
         return Meant(text)
     called = reference(text)
@@ -226,13 +226,13 @@ def _of_ollama(tag: list[str]) -> list[str]:
 
 
 def _with_bits(pieces: list[str]) -> list[str]:
-    """`gptq-4b`, four bits, written as others do: `gptq-4bit`."""
+    """`gptq-4b`, meaning four bits, rewritten as others spell it: `gptq-4bit`."""
     bits = {"3b": "3bit", "4b": "4bit", "8b": "8bit"}
     return [bits.get(p, p) if n and pieces[n - 1] in ("awq", "gptq") else p for n, p in enumerate(pieces)]
 
 
 def pieces_of_file(name: str) -> list[str]:
-    """The pieces of a name that may be a file's, without its number among several: `-00001-of-00009`."""
+    """The pieces of a name that may be a file's, without its part number: `-00001-of-00009`."""
     pieces = pieces_of(name.lower().removesuffix(".gguf"))
     is_part = len(pieces) > 3 and pieces[-2] == "of" and pieces[-1].isdigit() and pieces[-3].isdigit()
     pieces = pieces[:-3] if is_part else pieces
@@ -240,8 +240,8 @@ def pieces_of_file(name: str) -> list[str]:
 
 
 def _is_file_of(slug: str, place: str, table: Table, names: Names, formats: Sequence[str]) -> bool:
-    """Whether a file in a model's repository has the model's name, or only words of conversions. A projector, or the
-    file of another model, does not."""
+    """Whether a file in a model's repository has the model's name, or only words of conversions, unlike a projector or
+    the file of another model."""
     for name in (place, _without_maker(place, names)):
         pieces = pieces_of_file(name)
         plain = [piece for piece in pieces if piece not in ("ggml", "model")]
@@ -253,8 +253,7 @@ def _is_file_of(slug: str, place: str, table: Table, names: Names, formats: Sequ
 def _format_in(
     slug: str, pieces: Sequence[str], behind: Sequence[str], names: Names, formats: Sequence[str]
 ) -> list[str]:
-    """The words of a format that the name of an alias ends in, as `GLM-5-FP8`, unless the model's own file is so
-    named."""
+    """The format that an alias's name ends in, such as `GLM-5-FP8`, unless that is the name of the model's own file."""
     begun = list(pieces[: len(pieces) - len(behind)])
     if begun == pieces_of(names[slug].hub.rpartition("/")[2]):
         return []
@@ -265,8 +264,8 @@ def _format_in(
 
 
 def contained(text: str, names: Names, formats: Sequence[str], known: Table) -> list[Meant]:
-    """The models whose name, with a number, stands inside another name, the longest first: `Qwen3-32B` in
-    `Qwen3-32B-abliterated`, and `Qwen3-VL-2B` in `Qwen3-VL-Embedding-2B`. No other size may stand beside it."""
+    """The models whose name, with a number, occurs inside another name, longest first: `Qwen3-32B` in
+    `Qwen3-32B-abliterated`, and `Qwen3-VL-2B` in `Qwen3-VL-Embedding-2B`. No other size may be next to it."""
     pieces = pieces_of(reference(text).name)[:24]
     found: list[Meant] = []
     for inner, outer in _parts_of(pieces):
@@ -280,7 +279,7 @@ def contained(text: str, names: Names, formats: Sequence[str], known: Table) -> 
 
 
 def _parts_of(pieces: list[str]) -> list[tuple[list[str], list[str]]]:
-    """The pieces that stand together, the longest first, then the same without one of them, and the other pieces."""
+    """The pieces that are adjacent, longest first, then the same without one of them, and the other pieces."""
     found: list[tuple[list[str], list[str]]] = []
     for length in range(len(pieces), 0, -1):
         for start in range(len(pieces) - length + 1):
@@ -291,8 +290,8 @@ def _parts_of(pieces: list[str]) -> list[tuple[list[str], list[str]]]:
 
 
 def by_words(names: Names) -> dict[tuple[str, ...], str]:
-    """A slug by the words of each of its names; of a hub's name with a size also without the words of its variant and
-    its format, where no other model is called so."""
+    """A slug by the words of each of its names; for a hub name with a size, also without the words of its variant and
+    its format, if no other model has that name."""
     found: dict[tuple[str, ...], str] = {}
     shorter: dict[tuple[str, ...], str] = {}
     for slug, others in names.items():
@@ -311,8 +310,8 @@ def _is_size(piece: str) -> bool:
 
 
 def _longest(pieces: list[str], table: Mapping[tuple[str, ...], str], formats: Sequence[str]) -> tuple[str, list[str]]:
-    """The slug whose name these pieces begin with, the longest first, and the pieces after it: only words of variants
-    and conversions may follow.
+    """The slug whose name these pieces start with, longest first, and the remaining pieces: only words of variants and
+    conversions may follow.
     """
     for start in (0, 1) if pieces[0] == "meta" else (0,):
         for cut in range(len(pieces), start, -1):
@@ -337,7 +336,7 @@ def _of_size(
 ) -> tuple[str, list[str], tuple[str, ...]]:
     """The model of a family and a size, as in Ollama's tags, and the remaining pieces; otherwise the candidates.
 
-    `deepseek-r1:671b`: the size of the headline; `llama3.2-vision:90b`: it stands elsewhere in the name;
+    `deepseek-r1:671b`: the size of the headline; `llama3.2-vision:90b`: the size is elsewhere in the name;
     `qwen3-coder:30b`: only the active size is missing, and no other model has this size.
     """
     cut = next(n for n in range(1, len(tag) + 1) if _may_follow(tag[n:], formats))
@@ -393,7 +392,7 @@ def _is_number(piece: str) -> bool:
 
 
 def _is_uncounted(piece: str) -> bool:
-    """Whether a piece is of a format that is not counted: `exl2`, `4.5bpw`, `int8mix`, `q4kxl`."""
+    """Whether a piece belongs to a format that is not supported: `exl2`, `4.5bpw`, `int8mix`, `q4kxl`."""
     is_glued = piece[:1] == "q" and piece[1:2].isdigit() and piece[2:3] == "k" and piece[3:] in _OF_MIXES
     is_of_bits = piece[-3:] in ("bpw", "mix") and any(c.isdigit() for c in piece)
     return piece in _UNCOUNTED or is_glued or is_of_bits
@@ -426,8 +425,8 @@ def _format_at_end(pieces: Sequence[str], formats: Sequence[str]) -> str:
 
 
 def _format(pieces: Sequence[str], organization: str, formats: Sequence[str]) -> tuple[str, bool]:
-    """The format that a conversion's name states, empty if it states none that is counted, and whether it states one
-    that is not counted."""
+    """The format that a conversion's name states, empty if it states none that is supported, and whether it states an
+    unsupported one."""
     left = [piece for piece in pieces if piece not in _VARIANTS]
     words = set(left)
     if "unquantized" in words:
@@ -502,7 +501,7 @@ def _without_variants(pieces: Sequence[str], formats: Sequence[str]) -> list[str
 
 
 def _beginning_with(words: tuple[str, ...], table: Mapping[tuple[str, ...], str]) -> tuple[str, ...]:
-    """The models whose names begin with these words, and those that have a further word before the last ones."""
+    """The models whose names start with these words, and those that have another word before the last ones."""
     found = [slug for known, slug in table.items() if words and known[: len(words)] == words]
     if not found and len(words) > 3:
         head, size = words[:-2], words[-2:]  # a size: `8`, `b`
@@ -511,7 +510,7 @@ def _beginning_with(words: tuple[str, ...], table: Mapping[tuple[str, ...], str]
 
 
 class Resolver:
-    """Resolves names among these models: by slug the title, the other names, the hub's first, and the size."""
+    """Resolves names among these models: by slug the title, the other names with the hub's first, and the size."""
 
     def __init__(self, called: Mapping[str, tuple[str, Sequence[str], str]], formats: Sequence[str]) -> None:
         self.names: Names = {

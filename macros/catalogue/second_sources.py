@@ -1,4 +1,4 @@
-"""What others' lists say of the presets' contexts, release dates and licenses, and why some of it differs.
+"""Contexts, release dates and licenses of the presets according to other people's lists, and why some of them differ.
 
 `python -m tests.reference.second_sources` writes `second_sources.json`; the reasons are in `second_sources.toml`.
 """
@@ -35,7 +35,7 @@ class List(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file: the lists, and for each repository of weights what each of them says, as it stands there."""
+    """The whole file: the lists, and each list's verbatim entry for every weight repository."""
 
     sources: dict[str, List]
     context: dict[str, dict[str, list[int]]]
@@ -44,7 +44,7 @@ class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reasons(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """For each key, why the values of these models are not what a list says, by the model."""
+    """For each key and model, why the preset's value differs from a list's."""
 
     context: dict[str, str]
     released: dict[str, str]
@@ -52,7 +52,7 @@ class Reasons(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Held(NamedTuple):
-    """A preset's value beside those of others: the lists that say the same, and what the others say instead."""
+    """A preset's value compared with those of others: the lists that agree, and the other lists' values."""
 
     slug: str
     value: Value
@@ -72,8 +72,8 @@ def reasons(key: str) -> dict[str, str]:
 
 @memoized
 def held(key: str) -> list[Held]:
-    """Each preset that has a value for a key. What a list says of an alias counts only if it is the same: another
-    checkpoint may have a context, a day and a license of its own."""
+    """Each preset that has a value for a key. A list's entry for an alias counts only if it agrees: another checkpoint
+    may have its own context, date and license."""
     return list(_held(key))
 
 
@@ -102,7 +102,7 @@ def _value(key: str, slug: str, described: Preset) -> Value | None:
 
 
 def _read(key: str, described: Preset) -> list[str]:
-    """The lists that a preset's own source is from, which are no second one."""
+    """The lists that a preset's own source comes from, which are not a second source."""
     sources = described.sources
     context = next((sources.values[name] for name in sources.values if "position" in name), sources.config)
     source = {"context": context, "released": described.released_source, "licence": described.licence_source}[key]
@@ -110,7 +110,7 @@ def _read(key: str, described: Preset) -> list[str]:
 
 
 def agrees(key: str, mine: Value, theirs: Value) -> bool:
-    """Whether both say the same: 128,000 for 131,072 is a rounded one, 2024-04 a day of that month, and Apache-2.0
+    """Whether both agree: 128,000 is a rounded 131,072, 2024-04 includes any day of that month, and Apache-2.0 is
     another spelling."""
     if isinstance(mine, int) or isinstance(theirs, int):
         return any(
@@ -122,5 +122,5 @@ def agrees(key: str, mine: Value, theirs: Value) -> bool:
 
 
 def _plain(licence: str) -> str:
-    """A license's name without what its spellings differ in."""
+    """A license's name, normalized for differences in spelling."""
     return re.sub(r"[\s_-]|licen[sc]e|agreement|community|^meta |open|v(?=\d)", "", licence.lower())

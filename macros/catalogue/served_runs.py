@@ -22,8 +22,8 @@ Amount = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+(\.[0-9]+)?$")]
 
 
 class Served(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A run: rates and watts are of all devices together, money is in the text's currency. `context` is the length
-    of a cache, where the text states it instead of an `output`."""
+    """A run: rates and watts are for all devices together, money is in the source's currency. `context` is the length
+    of a cache, if the source states it instead of an `output`."""
 
     model: Words
     machine: Words
@@ -47,7 +47,7 @@ class Served(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     @property
     def rate(self) -> Fraction:
-        """Output tokens per second of all devices: as stated, or the watts divided by the joules for a token."""
+        """Output tokens per second of all devices: as stated, or the watts divided by the joules per token."""
         if self.tokens_per_second is not None:
             return Fraction(self.tokens_per_second)
         assert self.watts is not None and self.joules_per_token is not None
@@ -60,7 +60,7 @@ class Served(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Day(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A day of a service: its devices on average, their price, and the money that the text states."""
+    """A day of a service: its average number of devices, their price, and the money that the source states."""
 
     model: Words
     device: Words
@@ -72,7 +72,7 @@ class Day(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Money for a million output tokens that a text states, with the rate of the devices."""
+    """The stated price of a million output tokens, with the throughput of the devices."""
 
     model: Words
     device: Words

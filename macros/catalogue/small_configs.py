@@ -1,7 +1,7 @@
 """A small config of each supported type that no model of the catalog has, as the tests compare it with transformers.
 
-Their sizes are made up: they show which steps a forward pass has, and nothing else.
-`python -m tests.reference.unlisted` writes the file.
+The sizes are made up: they show which steps a forward pass has, and nothing else. `python -m tests.reference.unlisted`
+writes the file.
 """
 
 from __future__ import annotations

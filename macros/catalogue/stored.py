@@ -73,7 +73,7 @@ def stored(path: Path, is_strict: bool = False) -> Stored:
     """The number from a folder with *.safetensors, from one such file, or from an index. A file may end after its
     header.
 
-    Raises `Problem`, also for an index that has only a number of bytes, from which a count could only be computed; for
+    Raises `Problem`: also for an index that has only a number of bytes, from which a count could only be guessed; for
     an inconsistent header; and with `is_strict` for the violations that are otherwise listed in `odd`.
     """
     if path.name.endswith(".index.json"):
@@ -185,7 +185,7 @@ def _in_order(listed: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:
 
 
 def _overlaps(listed: Mapping[str, Tensor]) -> list[str]:
-    """Tensors that begin before an earlier one ends."""
+    """Tensors that start before an earlier one ends."""
     over: list[str] = []
     before, end = "", 0
     for name, tensor in _in_order(listed):
@@ -228,7 +228,7 @@ def tensors_of(folder: Path) -> dict[Path, dict[str, Tensor]]:
 
 
 def check_once(listed: Mapping[str, Tensor], there: Mapping[str, Path]) -> None:
-    """Raise `Problem` for tensors that another file lists too."""
+    """Raises `Problem` for tensors that another file lists too."""
     if twice := [name for name in listed if name in there]:
         also = f"lists tensors that {there[twice[0]].name} also lists: {some(twice)}"
         raise Problem(also, "give the files of one set of weights")
@@ -264,7 +264,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _check_parts(files: list[Path]) -> None:
-    """Raise `Problem` if a file's name says that it is one of several, and others are missing."""
+    """Raises `Problem` if a file's name says that it is one of several, and others are missing."""
     there = {file.name for file in files}
     for file in files:
         if part := _PART.fullmatch(file.name):

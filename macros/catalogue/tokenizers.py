@@ -30,7 +30,7 @@ class Tokenizer(ABC):
         self.path, self.vocabulary = path, vocabulary
 
     def encode(self, text: str) -> list[int]:
-        """Raises `Problem` for a text that cannot be tokenized, and for an id that the model does not have."""
+        """Raises `Problem` for a string that cannot be tokenized, and for an id that the model does not have."""
         check_text(text)
         ids = self._cut(text)
         for id in ids:
@@ -47,7 +47,7 @@ class Tokenizer(ABC):
         return self.texts([ids])[0]
 
     def token(self, id: int) -> str:
-        """One token on its own, as it appears in a text; empty for an id without a token."""
+        """A single token as it appears in text; empty for an id without a token."""
         return self.decode([id])
 
     @abstractmethod
@@ -79,7 +79,7 @@ def tokenizer(path: Path, vocabulary: int) -> Tokenizer:
 
 
 class Added(msgspec.Struct):
-    """A token that is found before the rest of the text is split: here a name of several words."""
+    """A token that is found before the rest of the string is split: here a name of several words."""
 
     id: int
     content: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
@@ -130,7 +130,7 @@ class WordList(Tokenizer):
         return [" ".join(self.words.get(id, "") for id in ids) for ids in sequences]
 
 
-# Any other, by the library
+# Any other tokenizer, by means of the library
 
 
 class OfLibrary(Tokenizer):
@@ -148,7 +148,7 @@ class OfLibrary(Tokenizer):
         return self._ask(ids=[list(map(int, ids)) for ids in sequences])
 
     def _ask(self, **asked: object) -> Any:
-        """The library's answer for the file, and for a text or for ids. Raises `Problem`, whatever happens in the
+        """The library's answer for the file, and for a string or for ids. Raises `Problem`, whatever happens in the
         process."""
         command = [sys.executable, "-I", str(Path(__file__).with_name("tokenizers_library.py"))]
         given = {"path": os.path.abspath(self.path), "modules": sys.path, "memory": MOST_MEMORY, **asked}

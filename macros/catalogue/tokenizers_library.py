@@ -1,7 +1,7 @@
 """Runs the library `tokenizers` on a tokenizer.json: a separate program that reads and writes JSON.
 
-A file that the library does not expect may crash its process, keep it busy forever, or fill the screen. The process
-that started this program then has no answer, and continues.
+A file that the library does not expect may crash its process, keep it busy forever, or fill the screen. In that case
+the process that started this program simply gets no answer, and continues.
 """
 
 import json

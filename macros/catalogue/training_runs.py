@@ -26,8 +26,8 @@ Percent = Annotated[int, msgspec.Meta(gt=0, le=100)]
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A reported run. `more`: the maker says more tokens than these; `device`: the actual device, if it is not the
-    machine whose peak counts; `utilization`: the lowest and the highest reported, in percent."""
+    """A reported run. `more`: the maker reports more than this many tokens; `device`: the actual device, if it is not
+    the machine whose peak is used; `utilization`: the lowest and the highest reported, in percent."""
 
     model: Words
     tokens: Count

@@ -1,9 +1,9 @@
-"""The types of transformers' language models, vLLM's classes and its recipes' models, each covered or with the reason
-why not.
+"""The types of transformers' language models, vLLM's classes and the models of its recipes, each covered or with the
+reason why not.
 
 `python -m tests.reference.mappings` writes `transformers_types.json`, `python -m tests.reference.engine_lists` writes
-`vllm_classes.json`, `python -m tests.reference.recipes` `vllm_recipes.json`. Whether a type is covered is not in them:
-that is looked up.
+`vllm_classes.json`, `python -m tests.reference.recipes` writes `vllm_recipes.json`. They do not say whether a type is
+covered: that is looked up.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Content = TypeVar("Content")
 
 
 class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One type: the mappings that have it, and the type of its text model where that is another one.
+    """One type: the mappings that include it, and the type of its text model if that is another one.
 
-    `reason`: why it is not covered, in a few words. `incomplete`: why its default config is no model.
+    `reason`: why it is not covered, in a few words. `incomplete`: why its default config is not a model.
     """
 
     tasks: list[str]
@@ -38,7 +38,7 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Mappings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file: transformers' version, the day on which each reason was looked at, and the types."""
+    """The file: transformers' version, the day on which each reason was checked, and the types."""
 
     version: str
     day: datetime.date
@@ -55,7 +55,7 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file: vLLM's version, the day on which each reason was looked at, and the classes."""
+    """The file: vLLM's version, the day on which each reason was checked, and the classes."""
 
     version: str
     day: datetime.date

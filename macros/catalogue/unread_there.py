@@ -1,5 +1,5 @@
-"""Keys that makers' code or engines read, and transformers does not: `python -m tests.reference.unread_keys` writes
-`unread_there.json` by trying them."""
+"""Keys that makers' code or engines read but transformers does not: `python -m tests.reference.unread_keys` finds them
+by trying and writes `unread_there.json`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _rows() -> dict[str, Any]:
 
 
 def unread_there(raw: Mapping[str, Any], config: Config) -> tuple[str, ...]:
-    """A line for each key that changes the model here, and not in transformers."""
+    """A line for each key that changes the model here, but not in transformers."""
     names: list[str] = _rows()["types"].get(raw.get("model_type"), [])
     return tuple(
         f"{name} = {shorten(raw[name])}: transformers {_rows()['version']} ignores it; its model is not this one"

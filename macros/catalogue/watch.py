@@ -1,5 +1,5 @@
-"""The last look at what other programs know: `watch.json`, which `python -m tests.reference.watch --record` writes, and
-the reasons for what nothing here reads, in `watch_reasons.toml`."""
+"""The last check of other programs' supported types: `watch.json`, which `python -m tests.reference.watch --record`
+writes, and the reasons for those that nothing here reads, in `watch_reasons.toml`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REASONS = Path(__file__).parent / "watch_reasons.toml"
 
 
 class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Why some types and names of other programs are not read, and the day of the look."""
+    """Why some types and names of other programs are not read, and the day of the check."""
 
     why: str
     day: datetime.date
@@ -45,7 +45,7 @@ class Look(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 @cache
 def last_look() -> Look:
-    """The last look. Raises `Problem`."""
+    """The last check. Raises `Problem`."""
     return read_as(FILE, Look, "run python -m tests.reference.watch --record")
 
 

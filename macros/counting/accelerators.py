@@ -41,7 +41,7 @@ class Bus(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     @property
     def bytes_per_second(self) -> int:
-        """Bytes per second over all wires."""
+        """Bytes per second over the whole bus."""
         return self.bits * self.bits_per_second // 8
 
 
@@ -55,9 +55,9 @@ class Multiprocessors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
     """One accelerator: dense peaks in FLOP/s by type, and the bandwidth and size of its memory.
 
-    `memory_bytes` is the memory that a model may take; if that is only a part, `installed_bytes` is the whole. Without
-    a peak, only the memory bounds the time. `kind` tells apart what is no GPU: engines' tables go by it. `watts` is the
-    limit of the board's power that its maker states, `capability` the compute capability of a GPU that has CUDA: 90
+    `memory_bytes` is the memory available to a model; if that is less than all of it, `installed_bytes` is the total.
+    Without a peak, only memory bounds the time. `kind` marks accelerators that are not GPUs; engines' tables depend on
+    it. `watts` is the board's power limit as stated by its maker, `capability` the compute capability of a CUDA GPU: 90
     for 9.0.
     """
 

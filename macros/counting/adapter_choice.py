@@ -1,4 +1,5 @@
-"""Which modules and parameters PEFT takes by the options of an adapter: names, endings, regular expressions, layers."""
+"""Which modules and parameters PEFT adapts, given an adapter's options: names, suffixes, regular expressions,
+layers."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ class Adapter:
     dora: bool = False
     bias: str = "none"
     saved: tuple[str, ...] = ()  # modules that are trained in full, in addition to the adapters
-    excluded: tuple[str, ...] | str = ()  # modules that are not adapted, whatever is targeted
-    layers: tuple[int, ...] | None = None  # in which modules are adapted; all if None, or none is named
+    excluded: tuple[str, ...] | str = ()  # modules that are never adapted, even if targeted
+    layers: tuple[int, ...] | None = None  # layers to adapt; all of them if None or empty
     layers_pattern: tuple[str, ...] = ()  # what the layers are called, before their number; any name if empty
-    ranks: tuple[tuple[str, int], ...] = ()  # of modules with another rank: the end of the name, or an expression
-    parameters: tuple[str, ...] = ()  # ends of names of parameters that are adapted, such as experts.gate_up_proj
-    alphas: tuple[tuple[str, int], ...] = ()  # scales of modules, which train nothing
+    ranks: tuple[tuple[str, int], ...] = ()  # ranks of modules, by the end of the name or an expression
+    parameters: tuple[str, ...] = ()  # suffixes of parameter names to adapt, such as experts.gate_up_proj
+    alphas: tuple[tuple[str, int], ...] = ()  # scales of modules; they train nothing
 
 
 class Names:
@@ -39,17 +40,17 @@ class Names:
         self.expression = Expression(named) if isinstance(named, str) else None
 
     def have(self, name: str) -> bool:
-        """Whether a module is among them."""
+        """Whether a module matches."""
         if self.expression is not None:
             return self.expression.spells(name)
         return name in self.names or name.endswith(self.endings)
 
 
 class Pieces:
-    """Names, each of which may be an expression for the end of a module's name, part by part, like PEFT's."""
+    """Names, each of which may be an expression for the end of a module's name, matched part by part as in PEFT."""
 
     def __init__(self, names: Iterable[str], after: str = ""):
-        """`after`: an expression of what may follow."""
+        """`after`: an expression for whatever may follow."""
         self.names = tuple(names)
         self.expressions = {
             name: Expression(f"{name}{after}" if name.startswith("^") else f"(.*\\.)?({name}){after}")
@@ -127,7 +128,7 @@ class Choice:
         self.targets = Names(targets)
         self.layers = frozenset(adapter.layers or ())
         self.layer_names = Pieces(adapter.layers_pattern)
-        # whether all layers are alike to it
+        # whether it treats all layers alike
         self.is_by_layer = (
             len(self.layers) > 0
             or isinstance(targets, str)
@@ -147,8 +148,8 @@ class Choice:
         return CHOSEN if self._is_in_layers(name) else UNMATCHED
 
     def _is_in_layers(self, name: str) -> bool:
-        """Whether a module is in one of the requested layers, by the first number in its name or by the one after the
-        name of the layers. A target that is a whole name is in all of them."""
+        """Whether a module is in one of the requested layers, judging by the first number in its name or by the one
+        after the layers' name. A target that is a full name is in all of them."""
         if not self.layers or name in self.targets.names:
             return True
         parts = name.split(".")

@@ -3,8 +3,8 @@ train.
 
 An adapted matrix [out, in] gets two more, [rank, in] and [out, rank] (LoRA, arXiv 2106.09685, 4.1), and with DoRA a
 magnitude for each of its outputs (arXiv 2402.09353, 4.1). PEFT decides which matrices are adapted, and this module
-follows it option by option (`inject_adapter` in peft/tuners/tuners_utils.py); `Peft`, beside a type's forward pass, has
-what it knows of the type.
+follows it option by option (`inject_adapter` in peft/tuners/tuners_utils.py). What PEFT knows about a model type is in
+that type's `Peft`, next to its forward pass.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Adapters:
 
     adapter: Adapter
     targets: tuple[str, ...]  # and parameters
-    is_default: bool  # the targets are those of PEFT for the model type
+    is_default: bool  # the targets are PEFT's defaults for the model type
     modules: tuple[Adapted, ...]
     biases: int
     saved: int
-    unmatched: tuple[str, ...] = ()  # names in the options that are no module's and no parameter's
+    unmatched: tuple[str, ...] = ()  # names in the options that match no module or parameter
 
     @property
     def total(self) -> int:
@@ -117,7 +117,7 @@ def adapters(
 
 
 def _as_peft_takes_it(adapter: Adapter) -> Adapter:
-    """The adapter with its only name as a string if that means all linear layers."""
+    """The adapter, with a single target turned into a string if it means all linear layers."""
     targets = adapter.targets
     if targets is not None and not isinstance(targets, str) and len(targets) == 1 and is_every(targets[0]):
         return replace(adapter, targets=targets[0])
@@ -139,9 +139,10 @@ def _check(adapter: Adapter) -> None:
 
 
 def _with_targets(adapter: Adapter, architecture: Architecture, tree: Tree) -> tuple[Adapter, bool]:
-    """The adapter with the targets that PEFT looks for in the modules of transformers 5, and whether they are its own.
+    """The adapter with the targets that PEFT looks for in the modules of transformers 5, and whether they are PEFT's
+    own.
 
-    Where experts were linear layers before they were stacked, their names become those of parameters
+    For experts that were linear layers before they were stacked, names of modules become names of parameters
     (`_convert_peft_config_moe` in peft/utils/transformers_weight_conversion.py), and a default is lost on the way.
     """
     peft = architecture.peft
@@ -165,7 +166,7 @@ def every_linear(architecture: Architecture, rank: int) -> Adapter:
 
 
 def _stacked(adapter: Adapter, rule: Stacked, tree: Tree) -> Adapter:
-    """The adapter with the names of stacked parameters, and their ranks."""
+    """The adapter with the names of stacked parameters and their ranks."""
     fused = {rule.router: "gate.weight", rule.gate: STACKS[0], rule.up: STACKS[0], rule.down: STACKS[1]}
     targets = adapter.targets
     if targets is None and not adapter.parameters:
@@ -292,7 +293,7 @@ def _adapted(m: Module, layers: tuple[int, ...], rank: int, adapter: Adapter) ->
 
 
 def _adapted_parameters(tree: Tree, adapter: Adapter, peft: Peft) -> Iterator[Adapted]:
-    """The parameters that are adapted by name, experts' stacks above all. Raises `Problem` where PEFT cannot."""
+    """The parameters adapted by name, mostly stacks of experts. Raises `Problem` where PEFT cannot adapt one."""
     if not adapter.parameters:
         return
     names, ranks = Names(adapter.parameters), Pieces([name for name, _ in adapter.ranks])
@@ -406,7 +407,7 @@ def _size(m: Module) -> int:
 
 
 def _above(parameter: str) -> list[str]:
-    """The modules that a parameter is in."""
+    """The modules that contain a parameter."""
     parts = parameter.split(".")[:-1]
     return [".".join(parts[: n + 1]) for n in range(len(parts))]
 
@@ -416,10 +417,10 @@ def _is_saved(parameter: str, names: tuple[str, ...]) -> bool:
 
 
 def _saved(tree: Tree, adapter: Adapter, chosen: list[Adapted]) -> dict[str, int]:
-    """Parameters of the modules that are trained in full, by the names that ask for them; each module once.
+    """Parameters of the fully trained modules, keyed by the requested name; each module counts once.
 
-    A name is the end of a module's, with or without a dot before. Raises `Problem` for a module that is adapted, or is
-    a list of modules.
+    A name matches the end of a module's name, with or without a leading dot. Raises `Problem` for a module that is
+    adapted, or that is a list of modules.
     """
     found = dict.fromkeys(adapter.saved, 0)
     if not found:
@@ -452,7 +453,7 @@ def _saved(tree: Tree, adapter: Adapter, chosen: list[Adapted]) -> dict[str, int
                     f"modules to save, {shorten(twice[0])}: ends {name}, which is adapted; PEFT refuses it",
                     "write the whole last part of the name, or leave it out",
                 )
-            if base := [end for end in names if "base_layer".endswith(end)]:  # PEFT's name for what is adapted
+            if base := [end for end in names if "base_layer".endswith(end)]:  # PEFT's name for an adapted module
                 has = [p for p in tree.known if p.holder == m.holder and layer in p.layers]
                 found[base[0]] += sum(_size(p) * min(m.members, p.copies) for p in has)
     return found

@@ -1,4 +1,4 @@
-"""The answer to a question about one model: a title and a sentence, the same in a terminal and in the site's search."""
+"""Answers a question about one model with a title and a sentence, the same in a terminal and in the site's search."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .own_machine import Machine
 from .parameters import Counts
 from .runs import left_out
 
-SHORTEST = 10_000  # from here on a number is also written short
+SHORTEST = 10_000  # numbers from here on are also written in short form
 BATCH = "largest_batch"
 OF_TIME = ("tokens_per_second", "prefill_seconds", "devices_needed")  # need a machine
-OF_FILES = ("Ollama",)  # whose files are in a format of their own unless a tag names another
+OF_FILES = ("Ollama",)  # engines whose files have a format of their own unless a tag names another
 USUAL_OF_FILES = "Q4_K_M"
-KEPT = ("mxfp4",)  # published formats that its files keep
-RUN_BY = {"Ollama": "llama.cpp"}  # by whose table of formats an engine goes
-USUAL_MACHINE = "h100"  # of a question about time that names none
+KEPT = ("mxfp4",)  # published formats that these files keep
+RUN_BY = {"Ollama": "llama.cpp"}  # the engine whose table of formats applies
+USUAL_MACHINE = "h100"  # for a question about time that names no machine
 SIZES = {
     "n_layers": "layers",
     "d_model": "dimensions in each token's vector (d_model)",
@@ -55,8 +55,8 @@ class Answer(NamedTuple):
 def answered(
     asked: Any, counts: Counts, config: Config, longest: int | None, machine: Machine | None, writing: Writing
 ) -> Answer:
-    """The answer to what a question asks of a model (`catalogue.question_of_model.Asked`): a size of its config,
-    whether it fits on a machine, or a figure. `longest` is its longest context in tokens. Raises `Problem`."""
+    """The answer to a question about a model (`catalogue.question_of_model.Asked`): a size of its config, whether it
+    fits on a machine, or a figure. `longest` is its longest context in tokens. Raises `Problem`."""
     name = asked.title
     if asked.changes:
         name += f" with {', '.join([f'{size} = {value:,}' for size, _, value in asked.changes])}"
@@ -81,7 +81,8 @@ def answered(
 
 
 def agreed(answers: Sequence[Answer], titles: Sequence[str]) -> Answer | None:
-    """The answer that all models of a family share, by their titles; None if they differ, or if there is only one."""
+    """The answer that all models of a family share, given their titles; None if the answers differ, or if there is only
+    one model."""
     said = [one.title.removeprefix(title) for one, title in zip(answers, titles)]
     if len(said) < 2 or any(one != said[0] for one in said) or any(one.said != answers[0].said for one in answers):
         return None
@@ -162,7 +163,7 @@ class _Answering:
         return Answer(title, said + self._fits_in(format), format)
 
     def _fits_in(self, format: str | None) -> str:
-        """That a format fits where another does not, and its longest context."""
+        """Says that a format fits where another does not, and gives its longest context."""
         if format is None or self.machine is None:
             return ""
         longest = self.costs.largest_context(self.machine.memory_bytes, self.given.in_format(format))
@@ -197,7 +198,7 @@ class _Answering:
         return self._of_machine(what)
 
     def _of_file(self, what: str, answer: Answer) -> Answer:
-        """The figure in the usual format of an engine’s files, and in the published one, unless they keep that."""
+        """The figure in the usual format of an engine’s files, and in the published one unless the files keep that."""
         kept = [name for name in self.costs.published if name in KEPT]
         if not self.is_of_files or kept:
             return answer
@@ -207,7 +208,7 @@ class _Answering:
         return Answer(title, f"{self.bytes(what)} {self.phrase}. A tag may name another format.")
 
     def _of_machine(self, what: str) -> Answer:
-        """A figure that depends on a machine, or the memory that one must have."""
+        """A figure that depends on a machine, or on the memory that one must have."""
         name, given, machine = self.name, self.given, self.machine
         if what == "device_bytes":
             weights, cache = self.bytes("weight_bytes"), self.bytes("cache_bytes")

@@ -1,4 +1,4 @@
-"""Arrays of data: neither weights nor the cache, each identified with the array that it is a view of."""
+"""Arrays of data, that is, neither weights nor the cache; each is identified with the array it is a view of."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_cache(x: ShapeArray) -> bool:
 
 
 def cached(x: ShapeArray) -> Holds | None:
-    """The content of the cache entry that an array is, earlier rows and new ones; None for any other array."""
+    """The content of the cache entry that an array represents, earlier rows and new ones; None for any other array."""
     if not isinstance(x.source, Node) or x.source.function is not np.concatenate:
         return None
     earlier = x.source.inputs[0].source
@@ -61,7 +61,7 @@ def measured(x: ShapeArray) -> tuple[Poly, bool]:
 
 
 def in_numbers(x: ShapeArray) -> tuple[int, tuple[Poly, ...]]:
-    """The product of an array's axes that do not vary with the text, and the axes that do."""
+    """The product of an array's axes that do not vary with the input, and the axes that do."""
     number, varying = 1, list[Poly]()
     for d in x.shape:
         if d.expr.is_free:
@@ -79,12 +79,12 @@ def product_of(axes: tuple[Poly, ...]) -> Poly:
 
 @cache
 def _shape(axes: tuple[Poly, ...]) -> tuple[Poly, bool]:
-    """(elements, whether two axes vary with the text) of a shape, cached because models share many shapes."""
+    """(elements, whether two axes vary with the input) of a shape, cached because models share many shapes."""
     return product_of(axes), sum(varies(p) for p in axes) > 1
 
 
 def varies(size: Poly) -> bool:
-    """Whether a size depends on a text: the decoder's, or the encoder's input."""
+    """Whether a size depends on the input length, of the decoder or of the encoder."""
     return size.is_free or SOURCE in size.symbols
 
 

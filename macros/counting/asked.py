@@ -29,7 +29,7 @@ MOST_DIGITS = 20  # of an amount
 
 
 def _decimal(value: Any) -> Fraction | None:
-    """A number as it is written: 0.8 is 4/5; None for anything else."""
+    """A number in its written form: 0.8 is 4/5; None for anything else."""
     whole, _, part = str(value).partition(".")
     digits = whole + part
     if isinstance(value, bool) or not (digits.isascii() and digits.isdigit() and len(digits) < MOST_DIGITS):

@@ -1,9 +1,9 @@
 """The bill of a token: seconds, joules and money for an input, a cached and an output token of a model on a machine.
 
 A request reads `input` new tokens, finds `cached` ones before them in the cache, and writes `output` tokens; `batch`
-requests are handled together. Of each kind of token the bill has the two times of the roofline, to compute and to move
-bytes, of which the longer one is the bound; a utilization is the share of the bound that is reached. Power is the
-machine's limit, so joules at the bound are the limit's, not a measurement. Prices are the reader's: none is known here.
+requests are handled together. For each kind of token the bill has the roofline's two times, to compute and to move
+bytes; the longer one is the bound. Utilization is the share of the bound that is reached. Power is the machine's limit,
+so the joules follow from that limit and are not measured. The reader supplies all prices.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Prices:
 
     @property
     def per_device_second(self) -> Fraction | None:
-        """Money for a device and a second, without electricity."""
+        """Money per device-second, excluding electricity."""
         if self.per_hour is not None:
             return self.per_hour / SECONDS_PER_HOUR
         if self.purchase is not None and self.years is not None:
@@ -51,8 +51,8 @@ class Prices:
         return None
 
     def money(self, device_seconds: Fraction, joules: Fraction | None) -> Fraction | None:
-        """The cost of this many device-seconds and joules; None without a price, or without the power that a price of
-        electricity needs."""
+        """The cost of this many device-seconds and joules; None without a price, or if there is a price of electricity
+        but no known power."""
         rent = self.per_device_second
         power = None if self.kilowatt_hour is None or joules is None else joules / JOULES_PER_KWH * self.kilowatt_hour
         if rent is None and power is None:
@@ -77,8 +77,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Line:
-    """A kind of token: how many a request has, and the two times of one of them, in seconds of all devices together.
-    Money and joules are those of one token, too."""
+    """A kind of token: how many of them a request has, and the two times of one of them, in seconds of all devices
+    together. Money and joules are also per token."""
 
     name: str
     tokens: int
@@ -95,8 +95,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Bill:
-    """The lines of a request, the watts of all devices (None if no source states them), and the share of the bound
-    that is taken as reached."""
+    """The lines of a request, the watts of all devices (None if no source states them), and the assumed utilization of
+    the bound."""
 
     request: Request
     devices: int
@@ -125,9 +125,9 @@ class Bill:
 
 
 def bill(costs: Costs, given: Conditions, request: Request, utilization: Fraction, prices: Prices) -> Bill:
-    """The bill of a request under these conditions, whose context and batch are the request's. Raises `Problem` without
-    a machine that has a bandwidth; devices share the work evenly, whether the
-    model's sizes allow such a split or not."""
+    """The bill of a request under these conditions; context and batch size come from the request. Raises `Problem`
+    without a machine that has a bandwidth. Devices share the work evenly, whether or not the model's sizes allow such a
+    split."""
     if given.accelerator is None:
         raise Problem("no time without a machine", "name an accelerator, such as h100")
     watts = given.accelerator.watts
@@ -163,7 +163,7 @@ def _times(costs: Costs, given: Conditions, request: Request) -> list[tuple[str,
 
 
 def of_rate(tokens_per_second: Fraction, devices: int, watts: int | None, prices: Prices) -> tuple[Fraction, ...]:
-    """Seconds, joules and money of an output token at a measured rate of all devices together; 0 for any that are
+    """Seconds, joules and money of an output token at a measured throughput of all devices together; 0 for any that are
     unknown."""
     seconds = 1 / tokens_per_second
     joules = None if watts is None else seconds * watts

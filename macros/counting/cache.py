@@ -43,8 +43,8 @@ class CacheCosts:
         return bool(self.compute.latents)
 
     def expanded_cache_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
-        """Bytes of the cache if latent attention kept every head's keys and values; the same as the cache without
-        latents."""
+        """Bytes of the cache if latent attention kept every head's keys and values; without latents, simply the
+        cache."""
         expanded = {node.layers: latent for node, latent in self.compute.latents.items()}
         total = 0
         for k, size in self.cache_by_entry(context, item_bytes):

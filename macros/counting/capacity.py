@@ -47,7 +47,7 @@ class Weights:
         self.total: int = data[0]  # bytes
         self.read: int = data[1]  # bytes that every step reads if all tokens choose the same experts
         self.types: Sequence[str] = data[2]  # types besides bfloat16 whose arithmetic represents every value
-        self.tables: Sequence[Sequence[Any]] = data[3]  # tables of which a step reads a row for each token
+        self.tables: Sequence[Sequence[Any]] = data[3]  # tables from which a step reads one row per token
         self.of_first_step: int = data[4]  # bytes that only the first step of a sequence reads
 
     def bytes_read(self, batch: int, is_first: bool) -> int:
@@ -68,7 +68,7 @@ class Capacity:
     def __init__(self, data: Mapping[str, Any]):
         self.total: int = data["total"]  # parameters
         self.row_width: int = data["row_width"]  # a common divisor of the widths of the cache's rows
-        self.kept: Sequence[Sequence[Any]] = data["kept"]  # elements of the cache, by their own size in bytes, or 0
+        self.kept: Sequence[Sequence[Any]] = data["kept"]  # elements of the cache, by their own size in bytes or 0
         self.moved: Sequence[Sequence[Any]] = data["moved"]  # elements that a step reads and writes
         self.operations: Sequence[Terms] = data["operations"]  # elements of the operations that may be the largest
         # FLOPs: products with weights, products of tokens with tokens

@@ -1,4 +1,4 @@
-"""Devices as people write them: `2xh100+l40s`, `rtx-3090+rtx-4090`, each with the memory that is free:
+"""Devices as people write them: `2xh100+l40s`, `rtx-3090+rtx-4090`, each optionally with its free memory:
 `24GB,free:20GB`.
 """
 
@@ -15,7 +15,7 @@ FREE = "free:"
 
 
 def cards_of(text: str, known: Mapping[str, Accelerator], devices: int = 1) -> list[Card]:
-    """The devices named by a text, with their counts; a single one is repeated `devices` times. Raises a one-line
+    """The devices that a string names, with their counts; a single one is repeated `devices` times. Raises a one-line
     `Problem`."""
     found: list[Card] = []
     parts = [part.strip() for part in text.split("+")]
@@ -37,12 +37,12 @@ def cards_of(text: str, known: Mapping[str, Accelerator], devices: int = 1) -> l
 
 
 def are_several(text: str) -> bool:
-    """Whether a text names several devices, or the free memory of one."""
+    """Whether a string names several devices, or the free memory of one."""
     return "+" in text or FREE in text or _times(text.strip())[0] > 1
 
 
 def _times(part: str) -> tuple[int, str]:
-    """The count and the device: `2xh100`. `2xDDR5-5600` are the channels of one machine."""
+    """The count and the device in `2xh100`. `2xDDR5-5600` are the channels of one machine."""
     digits = 0
     while digits < len(part) and part[digits] in DIGITS:
         digits += 1
@@ -73,7 +73,7 @@ def _card(text: str, known: Mapping[str, Accelerator]) -> Card:
     if said is not None and said.size > size:
         if said.size * 10 > size * 11:
             raise Problem(f"{shorten(text)}: more memory is free than the device has", "correct one of the two")
-        size = said.size  # makers say GB, and some mean GiB
+        size = said.size  # makers say GB, though some mean GiB
     capability = None if machine.accelerator is None else machine.accelerator.capability
     kind = "GPU" if machine.accelerator is None else machine.accelerator.kind
     return Card(machine.name, size, size if said is None else said.size, vendor, capability, kind)

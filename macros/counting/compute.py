@@ -49,7 +49,7 @@ class PartFlops(Struct, frozen=True):
 
     @property
     def causal(self) -> int:
-        """The FLOPs if only the pairs that the mask lets through count."""
+        """The FLOPs if only the pairs that the mask lets through are counted."""
         return self.total - self.pairs + self.causal_pairs
 
 
@@ -63,7 +63,7 @@ class Pairs(Struct, frozen=True):
     mask: Mask | None
 
     def flops(self, values: Mapping[str, int]) -> int:
-        """FLOPs in all layers, every pair counted."""
+        """FLOPs in all layers, counting every pair."""
         return self.leaf.flops.at(values) * self.layers
 
     def share(self, values: Mapping[str, int]) -> tuple[int, int]:
@@ -176,15 +176,15 @@ class Compute:
         return self._alike(self.pair_contractions)
 
     def causal_flops(self, new: int, context: int) -> int:
-        """FLOPs of a step if only the pairs that the mask lets through count."""
+        """FLOPs of a step if only the pairs that the mask lets through are counted."""
         full, causal = self.pair_flops(new, context)
         return self.counts.flops_at(new, context) - full + causal
 
     def expanded_flops(self, new: int, context: int, *, causal: bool = False) -> int:
-        """The same with the keys and values of latent attention expanded per head; no difference without latents.
+        """`causal_flops` with the keys and values of latent attention expanded per head; no difference without latents.
 
-        Fewer FLOPs for a long text, because a pair then costs the width of a head and not of the latent; more for one
-        new token, because the keys and values of the whole context are computed again.
+        Fewer FLOPs for long inputs, because a pair then costs the width of a head rather than of the latent; more for
+        one new token, because the keys and values of the whole context are computed again.
         """
         values = self.values(new, context)
         total = self.causal_flops(new, context) if causal else self.counts.flops_at(new, context)
@@ -215,7 +215,7 @@ class Compute:
         return next((k for k in self.trace.kept if k.layers == here and k.holds is Holds.LATENT), None)
 
     def least_flops(self, new: int, context: int) -> int:
-        """The smaller count of the two forms of latent attention, masked pairs left out: the FLOPs for a bound on
+        """The smaller count of the two forms of latent attention, without masked pairs: the FLOPs for a bound on
         time."""
         absorbed = self.causal_flops(new, context)
         return min(absorbed, self.expanded_flops(new, context, causal=True)) if self.latents else absorbed
@@ -225,7 +225,7 @@ class Compute:
         """(FLOPs of products with weights, FLOPs of products of tokens with tokens), causal, for each form in which a
         step may be computed.
 
-        There is one form, or with latent attention two: with latents as they are, or expanded per head.
+        There is one form. With latent attention there are two: latents as they are, or expanded per head.
         """
         whole, pairs = self.causal_flops(new, context), self.pair_flops(new, context)[1]
         if not self.latents:
@@ -279,11 +279,11 @@ class Compute:
 
     @cached_property
     def reads_source(self) -> bool:
-        """Whether an encoder reads an input in the first step, which the layers attend to in every step."""
+        """Whether an encoder reads an input in the first step that the layers attend to in every step."""
         return any(k.holds in OF_SOURCE for k in self.trace.kept)
 
     def _masks(self, layer: Node, new: Poly) -> dict[Poly, Mask]:
-        """The mask rules of a layer, by the number of rows that a step has for each."""
+        """The mask rules of a layer, keyed by the number of rows that a step has for each."""
         masks: dict[Poly, Mask] = {}
         for k in self.trace.kept:
             if k.layers == (layer.layers or ()) and k.mask is not None and k.seen is not None and k.row is not None:

@@ -26,7 +26,7 @@ class Conditions:
 
     @property
     def tokens(self) -> int:
-        """The context, for a figure that needs one. Raises ValueError without."""
+        """The context, for a figure that needs one. Raises ValueError if there is none."""
         if self.context is None:
             raise ValueError("a figure at a context needs the context")
         return self.context
@@ -39,23 +39,23 @@ class Conditions:
 
     @property
     def machine(self) -> Accelerator:
-        """The accelerator, for a figure that needs one. Raises ValueError without."""
+        """The accelerator, for a figure that needs one. Raises ValueError if there is none."""
         if self.accelerator is None:
             raise ValueError("a figure of time needs an accelerator")
         return self.accelerator
 
     def at(self, context: int | None) -> Conditions:
-        """The same at another context."""
+        """These conditions at another context."""
         return Conditions(context, self.batch, self.format, self.dtype, self.devices, self.accelerator)
 
     def on(self, accelerator: Accelerator, devices: int) -> Conditions:
-        """The same on other devices."""
+        """These conditions on other devices."""
         return Conditions(self.context, self.batch, self.format, self.dtype, devices, accelerator)
 
     def of_texts(self, batch: int) -> Conditions:
-        """The same for another number of sequences."""
+        """These conditions with another number of sequences."""
         return Conditions(self.context, batch, self.format, self.dtype, self.devices, self.accelerator)
 
     def in_format(self, format: str) -> Conditions:
-        """The same with the weights in another format."""
+        """These conditions with the weights in another format."""
         return Conditions(self.context, self.batch, format, self.dtype, self.devices, self.accelerator)

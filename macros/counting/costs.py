@@ -1,9 +1,9 @@
 """The costs of a model: compute, bytes moved, memory and bounds on time, as functions of new tokens, context and batch
 size.
 
-The trace gives all of them. Conventions: 2 FLOPs per multiply-add; `in full` counts every pair of a query and a key
-that is multiplied, `causal` only the pairs that the mask lets through; elements have the size of their format, GB is
-10⁹ bytes. Times are lower bounds: no machine does better, most do worse.
+All of them follow from the trace. Conventions: 2 FLOPs per multiply-add; `in full` counts every pair of a query and a
+key that is multiplied, `causal` only the pairs that the mask lets through; elements have the size of their format, GB
+is 10⁹ bytes. Times are lower bounds: no machine does better, most do worse.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ class Costs:
         self.devices = Devices(self.compute, self.cache, self.memory)
 
     def bound(self, new: int, given: Conditions, *, expected: bool = False) -> Bound:
-        """The minimum time of a step on devices of an accelerator that share all work evenly and communicate in no
-        time; a token passes through pipeline stages one after another.
+        """The minimum time of a step on an accelerator's devices that share all work evenly and communicate in no time;
+        a token passes through pipeline stages one after another.
 
-        All tokens choose the same experts or, if `expected`, each chooses independently and evenly.
+        All tokens choose the same experts or, with `expected`, each chooses independently and evenly.
         """
         return self.bound_on(self.devices.at_work(new, given), new, given, expected=expected)
 
     def bound_on(self, devices: int, new: int, given: Conditions, *, expected: bool = False) -> Bound:
-        """The same on this many devices working in parallel."""
+        """Like `bound`, with this many devices working in parallel."""
         moved = self.traffic.bytes_moved(new, given, least=not expected)
         seconds, parts = self._compute_seconds(new, given)
         return Bound((seconds * given.batch, parts * devices), (moved, given.machine.bytes_per_second * devices))
 
     def _compute_seconds(self, new: int, given: Conditions) -> Ratio:
         """The minimum time to compute a step of one sequence on one device: products with weights at the fastest peak
-        that holds the weights' format, products of tokens with tokens at that of the cache's, and 16 bits or more at
-        the highest peak for 16 bits. 0 if no such peak is stated: then memory alone bounds the time."""
+        whose type holds the weights' format, products of tokens with tokens at the peak for the cache's format, and 16
+        bits or more at the highest peak for 16 bits. 0 if no such peak is stated; then only memory bounds the time."""
         machine = given.machine
         by_weights = machine.peak(*self.formats.types(self.formats.sized_as(given.format)))
         by_cache = machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
@@ -69,19 +69,19 @@ class Costs:
 
     @cached_method
     def _compute(self, new: int, context: int, by_weights: int, by_cache: int) -> Ratio:
-        """The same at these peaks."""
+        """Like `_compute_seconds`, at these peaks."""
         forms = self.compute.forms(new, context)
         if by_weights == by_cache:
             return min([maps + pairs for maps, pairs in forms]), by_weights
         return min([maps * by_cache + pairs * by_weights for maps, pairs in forms]), by_weights * by_cache
 
     def critical_batch(self, given: Conditions, most: int = 2**20) -> int | None:
-        """The smallest batch size at which compute limits a decode step; None if the cache keeps memory the limit, or
-        if no peak is stated.
+        """The smallest batch size at which a decode step becomes compute-bound; None if the cache keeps it
+        memory-bound, or if no peak is stated.
 
-        Without a context, no cache is moved and nothing is scored. The experts read are the expected number. Compute
-        grows in proportion to the batch size. Bytes grow ever more slowly (more experts are read, up to all), so there
-        is at most one crossing.
+        Without a context, no cache is moved and nothing is scored. The number of experts read is the expected one.
+        Compute grows in proportion to the batch size. Bytes grow ever more slowly (more experts are read, up to all),
+        so there is at most one crossing.
         """
         context, format = given.context, given.format
         peak = given.machine.peak(*self.formats.types(format))
@@ -127,11 +127,12 @@ class Costs:
         return self.devices.device_bytes(given, memory_bytes)
 
     def takes_cache(self, item_bytes: ItemBytes) -> bool:
-        """Whether rows of the cache are whole blocks of its type, if that has blocks."""
+        """Whether rows of the cache are whole blocks of its type, if that type has blocks."""
         return isinstance(item_bytes, int) or self.counts.row_width % BLOCK_OF_CACHE == 0
 
     def is_there(self, format: str) -> bool:
-        """Whether the weights have such a format: the published one is known, and llama.cpp has the model."""
+        """Whether the weights have such a format: the published one must be known, and llama.cpp must have the
+        model."""
         try:
             self.weight_bytes(format)
         except Problem:
@@ -155,7 +156,7 @@ class Costs:
         return split and split.devices
 
     def largest_context(self, memory_bytes: int, given: Conditions, most: int = 10**9) -> int | None:
-        """The longest context, in tokens, whose `device_bytes` are at most the memory of each device.
+        """The longest context, in tokens, at which `device_bytes` do not exceed the memory of each device.
 
         0 if none fits, None if even `most` tokens do.
         """
@@ -212,7 +213,7 @@ class Bound(Struct, frozen=True):
 
     @property
     def seconds(self) -> Fraction:
-        """The same in lowest terms."""
+        """`longest` in lowest terms."""
         return Fraction(*self.longest)
 
     @property

@@ -1,4 +1,4 @@
-"""The engines that are counted on several devices, by name: their options, versions and rules. Each has its own module,
+"""The engines that are modeled on several devices, by name: their options, versions and rules. Each has its own module,
 loaded on demand."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .weight_formats import WeightFormats
 
 ENGINES = ("vllm", "sglang", "llama.cpp", "ollama", "tensorrt-llm")
-FRAMEWORKS = ("megatron", "deepspeed", "torchtitan")  # of training, by the same means
+FRAMEWORKS = ("megatron", "deepspeed", "torchtitan")  # training frameworks, handled the same way
 TITLES = {
     "megatron": "Megatron-LM",
     "deepspeed": "DeepSpeed",
@@ -55,7 +55,7 @@ COMMANDS = {
 
 
 def named(name: object) -> str:
-    """An engine by its name, in upper or lower case. Raises `Problem`."""
+    """An engine given its name, in upper or lower case. Raises `Problem`."""
     lower = name.lower() if isinstance(name, str) else ""
     meant = OTHER_NAMES.get(lower, lower)
     if meant not in ENGINES:
@@ -75,7 +75,7 @@ def options_of(engine: str) -> tuple[Option, ...]:
 
 
 def ignored_by(engine: str) -> tuple[str, ...]:
-    """The options of an engine that change no memory that is counted here."""
+    """The options of an engine that do not affect the memory modeled here."""
     return () if engine in FRAMEWORKS else _rules(engine)[1]
 
 
@@ -105,13 +105,14 @@ def _rules(engine: str) -> tuple[tuple[Option, ...], tuple[str, ...]]:
 def options(
     engine: str, words: Sequence[str], lenient: bool = False, others: Sequence[str] = ()
 ) -> tuple[dict[str, Value], list[str]]:
-    """The values of an engine's options in the words of its command line, and the ignored words; a wrong name may mean
-    one of `others`. Raises `Problem`."""
+    """The values of an engine's options given in the words of its command line, and the ignored words; a wrong name may
+    belong to one of `others`. Raises `Problem`."""
     return read(options_of(engine), words, TITLES[engine], ignored_by(engine), lenient, others)
 
 
 def with_tower(engine: str, values: Mapping[str, Value], tower: list[int] | None) -> dict[str, Value]:
-    """The options with layers and width of the model's image tower, from which SGLang computes its share."""
+    """The options with the number of layers and the width of the model's image tower, from which SGLang computes its
+    share."""
     if engine != "sglang" or tower is None:
         return {**values}
     from .sglang import TOWER
@@ -130,11 +131,11 @@ def deploy(
     draft: Costs | None = None,
     formats: WeightFormats | None = None,
 ) -> Deployment:
-    """An engine with these options on these devices, with a word about a context that the model was not made for, about
-    a format that the engine does not run there, and, given the model's formats, about one that fits where the asked one
-    does not. Raises `Problem`."""
+    """Deploys a model on these devices under an engine with these options. Remarks say if the model was not made for
+    such a context, if the engine does not run the format there and, given the model's formats, which format fits where
+    the requested one does not. Raises `Problem`."""
     answer = _deploy(engine, costs, given, values, cards, version, longest, draft)
-    if not version and engine in TITLES:  # the table is of the newest versions
+    if not version and engine in TITLES:  # the table describes the newest versions
         runs = "llama.cpp" if engine == "ollama" else TITLES[engine]
         strange = [said for card in cards if (said := left_out(given.format, card, runs, costs.published))]
         answer = replace(answer, notes=(*dict.fromkeys(strange), *answer.notes)) if strange else answer
@@ -159,7 +160,7 @@ def _instead(
     draft: Costs | None,
 ) -> str:
     """The first format of the ladder that the engine runs on these devices and that is certain to fit with the same
-    options; empty if none is."""
+    options; empty if there is none."""
     from .fitting import LADDER
 
     runs, room = "llama.cpp" if engine == "ollama" else TITLES[engine], sum(card.free_bytes for card in cards)
@@ -171,14 +172,14 @@ def _instead(
         try:
             there = _deploy(engine, costs, given.in_format(format), values, cards, "", longest, draft)
         except Problem:
-            continue  # a format that this engine does not serve
+            continue  # this engine does not serve the format
         if there.is_enough and formats is not None:
             return f"{formats.phrase(format).removeprefix('in ')} fits with the same options."
     return ""
 
 
 def _tokens_of_a_request(engine: str, values: Mapping[str, Value]) -> int:
-    """Tokens of a request that options ask for; 0 if none does."""
+    """The tokens of a request that the options ask for; 0 if they ask for none."""
     if engine not in ("llama.cpp", "ollama"):
         return whole(values, "length", 0)
     is_shared = engine == "ollama" or switch(values, "unified", False)

@@ -1,4 +1,4 @@
-"""A model that an engine serves on one or several devices: the memory of each, and the figures that its log prints."""
+"""A model served by an engine on one or several devices: the memory of each, and the figures that its log prints."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..engine.errors import Problem, nearest, shorten
 from .serving import GIB, MIB, Term
 
 MOST_PLACES = 64
-UNITS = {"GiB": GIB, "MiB": MIB, "GB": GIB, "MB": MIB}  # SGLang and Megatron write GB and MB for them
+UNITS = {"GiB": GIB, "MiB": MIB, "GB": GIB, "MB": MIB}  # SGLang and Megatron write GB and MB for these
 PROVED, BY_SOURCE = "a printed figure proves it", "by its source"
 
 
 @dataclass(frozen=True)
 class Card:
-    """A device: its name, total and free memory in bytes, its vendor, the compute capability of one that has CUDA: 90
-    for 9.0, and an accelerator's kind."""
+    """A device: its name, total and free memory in bytes, its vendor, its compute capability if it has CUDA (90 for
+    9.0), and its kind if it is an accelerator."""
 
     name: str
     memory_bytes: int
@@ -28,9 +28,9 @@ class Card:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as an engine prints it: its key, its words, the number (the two ends that a rounded input leaves), its
-    unit, the digits after the decimal point, the rule, the proof of the rule, the device if it is that of one, and the
-    number that follows from a rounded input as it stands.
+    """A figure as an engine prints it: its key, its label, the number (two bounds if an input is rounded), its unit,
+    the digits after the decimal point, the rule, the proof of the rule, the device if it belongs to one, and the number
+    that follows from the rounded input taken at face value.
     """
 
     key: str
@@ -46,7 +46,7 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """The number as it is printed, both ends if they differ."""
+        """The printed number, or both bounds if they differ."""
         low, high = [written(self.value(end), self.digits) for end in (self.least, self.most)]
         space = "" if self.unit in ("x", "%") else " "
         said = low if low == high else f"{low} to {high}"
@@ -60,7 +60,7 @@ class Figure:
         return Fraction(end) / UNITS.get(self.unit, 1)
 
     def is_near(self, printed: Fraction, digits: int) -> bool:
-        """Whether a number printed with this many decimals is this one: equal, or within its range."""
+        """Whether a number printed with this many decimals equals this one or lies in its range."""
         half = Fraction(1, 2 * 10**digits)
         return self.value(self.least) - half <= printed <= self.value(self.most) + half
 
@@ -89,7 +89,7 @@ def decimal(value: Fraction) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """A device with the terms of its memory, and the part that the engine may use; None if its size is not known."""
+    """A device with its memory terms, and the part that the engine may use; None if its size is not known."""
 
     name: str
     terms: tuple[Term, ...]
@@ -106,9 +106,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Deployment:
-    """An engine with its version, its devices, the figures of its log in their order, the words of its command line,
-    what may be changed, remarks, further figures that a whole log may have, the host's memory, if the engine keeps a
-    part of the model there, and whether its pool is certain to hold a request, and may hold it."""
+    """An engine with its version, its devices, the figures of its log in order, the words of its command line, what may
+    be changed, remarks, further figures that a complete log may have, the host's memory if the engine keeps part of the
+    model there, and whether its pool is certain to hold a request or may hold one."""
 
     engine: str
     version: str
@@ -144,7 +144,7 @@ class Deployment:
 def exactly(
     key: str, what: str, value: int | Fraction, unit: str, digits: int, rule: str, proof: str, place: str = ""
 ) -> Figure:
-    """A figure without a rounded input."""
+    """A figure without rounded inputs."""
     return Figure(key, what, Fraction(value), Fraction(value), unit, digits, rule, proof, place)
 
 
@@ -158,7 +158,7 @@ def quoted(words: tuple[str, ...]) -> str:
 
 
 def version_of(text: str, known: str, engine: str) -> tuple[int, int]:
-    """The first two numbers of a version, such as 0.24.0; of the known one without. Raises `Problem`."""
+    """The first two numbers of a version, such as 0.24.0; without one, those of the known version. Raises `Problem`."""
     parts = (text or known).lower().removeprefix("v").split(".")
     numbers = [part for part in parts[:2] if 0 < len(part) < 6 and part.isascii() and part.isdigit()]
     if len(numbers) < 2:

@@ -1,4 +1,4 @@
-"""The choices of a model's makers as numbers, for the charts of all models and for a reader's own one."""
+"""The choices of a model's makers as numbers, for the charts of all models and for the reader's own model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def n_layers(counts: Counts) -> int:
 
 
 def cache_growth(counts: Counts) -> int:
-    """Bytes that one more token adds to the cache until a window is full, an indexer's keys included."""
+    """Bytes that one more token adds to the cache until a window is full, including an indexer's keys."""
     return counts.cache_bytes_per_token_uncapped() + counts.index_bytes_per_token()
 
 

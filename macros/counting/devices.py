@@ -24,8 +24,7 @@ from .splits import MOST_TRIED, PADDED, WHOLE, Split, divisors, held, is_cut, ru
 OUTER = frozenset(("d_model", "d_embedding"))
 
 
-# Weights that are cut in the same way: whether they are routed, the sizes that differ on a device, the padded rows (or
-# 0).
+# Weights that are cut the same way: whether they are routed, the sizes that differ on a device, the padded rows (or 0).
 Alike: TypeAlias = tuple[bool, tuple[Poly, ...], int]
 
 
@@ -52,13 +51,13 @@ class Devices:
         }
 
     def texts_of_group(self, split: Split, memory_bytes: int, given: Conditions) -> int:
-        """The number of sequences of the context length per data-parallel group with which `split_bytes` are at most
+        """The number of sequences of the context length per data-parallel group for which `split_bytes` do not exceed
         this; below 0 if not even the weights fit."""
         held = self._held(split, self.formats.sized_as(given.format), given.tokens, given.item_bytes)
         return min([(memory_bytes - weights) // each for weights, each in held])
 
     def has_room(self, split: Split, memory_bytes: int, given: Conditions) -> bool:
-        """Whether `split_bytes` are at most this."""
+        """Whether `split_bytes` do not exceed this."""
         return self.texts_of_group(split, memory_bytes, given) * split.data >= given.batch
 
     @cached_method
@@ -161,7 +160,7 @@ class Devices:
 
     def parts_on_rank(self, split: Split) -> list[tuple[Weight, list[int], tuple[int, ...], int]]:
         """The parts of the weights and buffers on a device, all stages together: (weight, shape of its part, the layers
-        that it is in or goes with, members)."""
+        that contain it or that it is placed with, members)."""
         cuts, routed = self._local(_of_stage(split))
         found: list[tuple[Weight, list[int], tuple[int, ...], int]] = []
         for w, layers in self._placed:
@@ -182,12 +181,12 @@ class Devices:
         return totals
 
     def cut_cache(self, split: Split) -> list[tuple[int, int]]:
-        """For each cache entry, a device's part and the whole of the size along which it is cut."""
+        """For each cache entry, the part that one device holds and the full size of the axis it is split along."""
         return [(part, whole) for part, whole, _ in self.cuts_by_stage(split)]
 
     @cached_method
     def cuts_by_stage(self, split: Split) -> list[tuple[int, int, list[int]]]:
-        """The same with the number of the entry's layers in each stage."""
+        """Like `cut_cache`, with the number of the entry's layers in each stage."""
         cuts, _ = self._local(_of_stage(split))
         axes = [(k.shape, cut_axis(k.shape)) for k in self.counts.kept]
         sizes = [Poly.of(1) if at is None else shape[at].expr for shape, at in axes]
@@ -243,7 +242,7 @@ class Devices:
 
     @cached_property
     def _placed(self) -> list[tuple[Weight, tuple[int, ...]]]:
-        """Each weight and buffer with its layers: a table belongs to the first, a head to the last."""
+        """Each weight and buffer with its layers: a table goes with the first, a head with the last."""
         beside: dict[str, list[int]] = {}
         calls = self.trace.root.children
         last = max((i for i, call in enumerate(calls) if call.layers is not None), default=0)
@@ -282,9 +281,9 @@ class Devices:
 
     @cached_method
     def splits(self, devices: int, batch: int = 1) -> list[Split]:
-        """The splits over this many devices, none if a size does not divide: first those with the fewest stages, among
-        these those with the fewest groups of sequences. No more groups than sequences, and with several groups, routed
-        experts are divided whole."""
+        """The splits over this many devices, empty if a size does not divide: those with the fewest stages first, and
+        among these the ones with the fewest groups of sequences. There are at most as many groups as sequences, and
+        with several groups, routed experts are divided whole."""
         found: list[Split] = []
         for stages in self.stages:
             if devices % stages == 0:
@@ -306,8 +305,8 @@ class Devices:
         return splits[0] if splits else None
 
     def at_work(self, new: int, given: Conditions) -> int:
-        """The number of devices that work at once in a step of `new` tokens per sequence: a token is in one stage at a
-        time."""
+        """The number of devices that work at the same time in a step of `new` tokens per sequence: a token is in one
+        stage at a time."""
         if new * given.batch >= given.devices:  # no split has more stages
             return given.devices
         split = self.split(given, given.machine.memory_bytes)
@@ -316,8 +315,8 @@ class Devices:
         return split.devices // split.pipeline * min(split.pipeline, new * given.batch)
 
     def least_split(self, given: Conditions, memory_bytes: int) -> Split | None:
-        """The split over the fewest devices with this much memory: without pipeline stages, which process a token one
-        after another, or, if that is not enough, with them. None if even `MOST_TRIED` are too few."""
+        """The split over the fewest devices with this much memory: without pipeline stages, through which a token
+        passes one after another, or with them if that is not enough. None if even `MOST_TRIED` devices are too few."""
         return self._least_split(given.context, given.batch, given.format, given.dtype, memory_bytes)
 
     @cached_method
@@ -325,8 +324,9 @@ class Devices:
         return self._least(self._ordered, Conditions(context, batch, format, dtype), memory_bytes)
 
     def least_split_by_sequences(self, given: Conditions, memory_bytes: int) -> Split | None:
-        """The split over the fewest devices whose attention is split by sequences: each device has whole attention, the
-        cache of its own sequences, and a part of the routed experts. None if even `MOST_TRIED` are too few."""
+        """The split over the fewest devices whose attention is split by sequences: each device has all of the
+        attention, the cache of its own sequences, and part of the routed experts. None if even `MOST_TRIED` devices are
+        too few."""
         able = self._able or {n: n for n in range(1, MOST_TRIED + 1)}
         splits = [Split(expert=n if self._able else 1, data=n) for n, expert in able.items() if expert == n]
         return self._least(splits, given, memory_bytes)
@@ -381,7 +381,7 @@ class Devices:
 
     @cached_property
     def _able(self) -> dict[int, int]:
-        """The numbers of devices over which routed experts can be divided, with the expert-parallel degree of each."""
+        """The numbers of devices that routed experts can be divided over, with the expert-parallel degree of each."""
         members, widths = self._routed
         degrees = [(n, math.gcd(n, members)) for n in range(1, MOST_TRIED + 1)] if members else []
         return {n: expert for n, expert in degrees if widths % (n // expert) == 0}
@@ -394,7 +394,7 @@ class Devices:
 
     @cached_property
     def _routed(self) -> tuple[int, int]:
-        """The greatest common divisors of the numbers of routed experts of all layers and of the widths along which
+        """The greatest common divisors of the numbers of routed experts in all layers and of the widths along which
         they are cut; 0 without experts."""
         values = self.counts.values()
         weights = [w for w in self.counts.weights if w.routed is not None]
@@ -417,7 +417,7 @@ class Devices:
 
     def expert_degree(self, devices: int) -> int | None:
         """The expert-parallel degree over this many devices: as many whole experts on each as divide evenly, with the
-        width of each cut over the rest; 1 without experts, None if neither divides."""
+        width of each cut over the remaining devices; 1 without experts, None if neither divides."""
         members, widths = self._routed
         if not members:
             return 1

@@ -1,4 +1,4 @@
-"""Finds the hyperparameters that differ between models; one without effect in its model counts as absent."""
+"""Finds the hyperparameters that differ between models; one that has no effect in its model counts as absent."""
 
 from __future__ import annotations
 

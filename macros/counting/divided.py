@@ -1,5 +1,5 @@
-"""Decides whether a model fits on several devices, without its trace: from exported data, each split over them with the
-bytes of weights in each stage and the parts of the cache."""
+"""Decides whether a model fits on several devices without tracing it, from exported data: for each split, the bytes of
+weights in each stage and the parts of the cache."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .splits import Split
 
 
 class Portion:
-    """One split of a model: for each stage the bytes of weights on a device, in each format, and for each entry of the
-    cache a device's part, the whole of the size along which it is cut, and the number of its layers in each stage."""
+    """One split of a model: for each stage, the bytes of weights on a device in each format; and for each cache entry,
+    the part one device holds, the full size of the axis it is split along, and its number of layers in each stage."""
 
     def __init__(self, data: Sequence[Any]):
         tensor, expert, pipeline, several = data[0]
@@ -27,7 +27,7 @@ class Portion:
 
 
 class Divided:
-    """A model like `Costs` on the devices that its data is for, and for one new token per sequence: the same splits,
+    """A model like `Costs`, on the devices that its data is for and for one new token per sequence: the same splits,
     bytes and bound."""
 
     def __init__(self, whole: Capacity, data: Mapping[str, Any]):
@@ -42,7 +42,7 @@ class Divided:
         return self.whole.is_there(format)
 
     def takes_cache(self, item_bytes: ItemBytes) -> bool:
-        """Whether rows of the cache are whole blocks of its type, if that has blocks."""
+        """Whether rows of the cache are whole blocks of its type, if that type has blocks."""
         return self.whole.takes_cache(item_bytes)
 
     def weight_bytes(self, format: str) -> int:
@@ -127,8 +127,8 @@ class Divided:
         return max([0, *groups])
 
     def decode_seconds(self, given: Conditions) -> Fraction:
-        """The minimum time of a decode step, limited by memory or by compute: that of one device, over the devices that
-        work at once."""
+        """The minimum time of a decode step, limited by memory or by compute: that of one device, divided by the number
+        of devices that work at the same time."""
         return self.whole.decode_seconds(given) / self._at_work(given)
 
     def _at_work(self, given: Conditions) -> int:

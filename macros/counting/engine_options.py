@@ -1,4 +1,4 @@
-"""The options of inference engines by their own names: declared once, read from the words of a command line."""
+"""The options of inference engines by their own names: declared once, parsed from the words of a command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .own_machine import memory_of
 
 Value: TypeAlias = "int | str | bool | Fraction | list[int] | dict[str, Any]"
 
-# What an option takes.
+# The value that an option takes.
 WHOLE = "a whole number"
 NUMBER = "a whole number, 0 or more"
 TOKENS = "a number of tokens"
@@ -33,8 +33,8 @@ SEE = "the page on what an inference engine adds lists those that count"
 class Option:
     """An option: the key under which its value is stored, its names, the kind of its value, and its meaning.
 
-    `off` are the names that switch it off. `choices` are the values of a text; `bare` is the value of an option that
-    may stand alone.
+    `off` are the names that switch it off. `choices` are the allowed values of a string; `bare` is the value of an
+    option given without one.
     """
 
     key: str
@@ -82,22 +82,22 @@ def words_of(text: str) -> list[str]:
 
 
 def _named(word: str) -> str:
-    """The name of an option in a word: what precedes a =, unless the word is a short option."""
+    """The option name in a word: what precedes a =, unless the word is a short option."""
     is_short = word.startswith("-") and not word.startswith("--")
     return _spelled(word if is_short else word.partition("=")[0])
 
 
 def _spelled(name: str) -> str:
-    """A name as engines compare it: `--max_model_len` is `--max-model-len`."""
+    """A name normalized as engines compare it: `--max_model_len` is `--max-model-len`."""
     return name.replace("_", "-") if name.startswith("--") else name
 
 
 def take(
     options: Sequence[Option], ignored: Sequence[str], words: Sequence[str], others: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Split words of a command line that has options of an engine among `others`: the engine's own with their values,
-    and the rest. A name that both have is the engine's. A word that begins with - and that neither has is left to the
-    engine, which refuses it."""
+    """Splits the words of a command line that has options of an engine among `others`: the engine's own with their
+    values, and the rest. A name that both have is the engine's. A word that starts with - and that neither has is left
+    to the engine, which rejects it."""
     known: dict[str, bool] = {}  # whether a value follows
     for option in options:
         known |= dict.fromkeys(option.names, option.kind != SWITCH)
@@ -140,9 +140,9 @@ def read(
     lenient: bool = False,
     others: Sequence[str] = (),
 ) -> tuple[dict[str, Value], list[str]]:
-    """The values by key, and the words that are left alone: those of `ignored`, which change no memory, and if
-    `lenient` any other name. Raises `Problem` for a name or value that the engine does not have; it may mean one of
-    `others`."""
+    """The values by key, and the words that are left over: those of `ignored`, which change no memory, and, if
+    `lenient`, any other name. Raises `Problem` for a name or value that the engine does not have; it may belong to one
+    of `others`."""
     known: dict[str, tuple[Option, bool]] = {}
     for option in options:
         for name in option.names:
@@ -247,8 +247,8 @@ def value_of(option: Option, name: str, text: str) -> Value:
 
 
 def words_for(options: Sequence[Option], values: Mapping[str, Value]) -> list[str]:
-    """Values as words of a command line, in the order of the options: what `read` reads again. Of a rounded amount it
-    is the amount as it is given, in bytes."""
+    """Values as words of a command line, in the order of the options, so that `read` parses them back. For a rounded
+    amount, the amount as given, in bytes."""
     words: list[str] = []
     for option in options:
         value = values.get(option.key)
@@ -262,7 +262,7 @@ def words_for(options: Sequence[Option], values: Mapping[str, Value]) -> list[st
 
 
 def _said(option: Option, value: Value) -> str:
-    """The value of an option as a word."""
+    """An option's value as a word."""
     if isinstance(value, Fraction):
         return exact_decimal(value)
     if isinstance(value, dict):
@@ -290,7 +290,7 @@ def exact_decimal(value: Fraction) -> str:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """A JSON object; None for any other text, or for one that no option takes."""
+    """A JSON object; None for any other string, or for one that no option takes."""
     if len(text) > 4096 or text.count("{") + text.count("[") > 32:
         return None
     try:
@@ -301,7 +301,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _amount(text: str) -> list[int] | None:
-    """An amount with its bounds: one with decimals was printed rounded to two of them."""
+    """An amount with its bounds: one with decimals was rounded to two of them when printed."""
     if _is_whole(text, 16):
         return [int(text)] * 3 if int(text) else None
     said = memory_of(text)
@@ -316,7 +316,7 @@ def _amount(text: str) -> list[int] | None:
 
 
 def amount(options: Mapping[str, Value], key: str) -> tuple[int, int, int] | None:
-    """An amount of memory: the least that it may be, itself, and the most; None without one."""
+    """An amount of memory: its lower bound, the amount itself, and its upper bound; None without one."""
     ends = options.get(key)
     return (ends[0], ends[1], ends[2]) if isinstance(ends, list) and len(ends) == 3 else None
 
@@ -326,7 +326,7 @@ def _is_whole(text: str, most: int) -> bool:
 
 
 def number_of(text: str) -> Fraction | None:
-    """A decimal number, exactly; None for any other text."""
+    """A decimal number, exactly; None for any other string."""
     text = text.strip()
     whole, _, part = text.partition(".")
     if not all(c in DIGITS for c in whole + part) or not whole + part or len(text) > 18:
@@ -351,7 +351,7 @@ def whole(options: Mapping[str, Value], key: str, otherwise: int) -> int:
 
 
 def text(options: Mapping[str, Value], key: str, otherwise: str) -> str:
-    """A text, or the default."""
+    """A string, or the default."""
     value = options.get(key)
     return value if isinstance(value, str) else otherwise
 

@@ -1,4 +1,4 @@
-"""Four inference engines: the terms of the memory that each needs to serve a model, by its own rules.
+"""Four inference engines: the memory terms that each needs to serve a model, by its own rules.
 
 Weights are in the requested format. Terms that follow from shapes are exact; activations are estimated from the arrays
 that are alive at the same time; the memory of drivers and compilers is a measured range.
@@ -41,12 +41,12 @@ from .serving import (
 )
 
 PYTORCH = "https://github.com/pytorch/pytorch/"
-# Bytes on the device after the first small tensor, kernels loaded as they are needed, and all at once.
+# Bytes on the device after the first small tensor, with kernels loaded lazily, and with all of them loaded at once.
 CONTEXT_OF_PYTORCH = 287_047_680, 666_632_192
 CONTEXT_SOURCE = f"{PYTORCH}pull/86509"
 # `non_torch_memory` of its log, in hundredths of a GiB.
 OUTSIDE_OF_PYTORCH = 15 * GIB // 100, 39 * GIB // 100
-# What graph capture took, as the log prints it, and vLLM's estimate of it; both in hundredths of a GiB.
+# What graph capture took according to the log, and vLLM's estimate of it; both in hundredths of a GiB.
 GRAPHS = 11 * GIB // 100, 162 * GIB // 100
 VLLM = "https://github.com/vllm-project/vllm/"
 MLX = "https://github.com/ml-explore/mlx-lm/"
@@ -63,7 +63,7 @@ def names() -> tuple[str, ...]:
 
 
 def engine(name: object) -> str:
-    """An engine's name, in upper or lower case. Raises `Problem`."""
+    """An engine's name, accepted in upper or lower case. Raises `Problem`."""
     for known in ENGINES:
         if isinstance(name, str) and name.lower() in (known, *OTHER_NAMES.get(known, ())):
             return known
@@ -297,7 +297,7 @@ def of_dynamic(costs: Costs, given: Conditions) -> tuple[int, int]:
 
 
 def _state_item(k: CacheEntry, item_bytes: int) -> int:
-    """Bytes of an element of a state: its own size, or for a convolution that of the model's numbers."""
+    """Bytes of an element of a state: its own size or, for a convolution, the size of the model's numbers."""
     return item_bytes if k.holds is Holds.CONVOLUTION else k.item_bytes or item_bytes
 
 
@@ -352,8 +352,8 @@ def _mlx(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor
 
 
 def mlx_cache_bytes(costs: Costs, given: Conditions, block: int = MLX_BLOCK) -> tuple[int, int]:
-    """Bytes of mlx-lm's cache: once the first new token was made of the prompt, and while that is read; its rows come
-    by blocks.
+    """Bytes of mlx-lm's cache: after the first new token was generated from the prompt, and while the prompt is read;
+    rows are allocated in blocks.
     """
     item, batch = int(given.item_bytes), given.batch
     later = reading = 0
@@ -379,8 +379,8 @@ def mlx_cache_bytes(costs: Costs, given: Conditions, block: int = MLX_BLOCK) -> 
 
 
 def rotating_rows(tokens: int, window: int, block: int = MLX_BLOCK) -> tuple[int, int]:
-    """Rows of a rotating cache at most while a prompt is read, and once its last token was."""
-    before = tokens - 1  # are read in steps, the last token in one of its own
+    """The maximum number of rows of a rotating cache while a prompt is read, and the number after its last token."""
+    before = tokens - 1  # are read in steps, the last token in a step of its own
     steps, rest = before // MLX_STEP, before % MLX_STEP
     most = rows = min((steps - 1) * MLX_STEP, window - 1) + MLX_STEP if steps else 0
     if rest:
@@ -408,12 +408,12 @@ ENGINES: dict[str, Callable[[Costs, Conditions, int, str, str], Serving]] = {
     "transformers": _transformers,
     "mlx": _mlx,
 }
-# The exact terms of each engine, besides the weights.
+# The exact terms of each engine, other than the weights.
 EXACT: dict[str, Callable[[Costs, Conditions, int, str], list[Term]]] = {
     "vllm": _of_vllm,
     "llama.cpp": _of_llama_cpp,
     "transformers": _of_transformers,
     "mlx": _of_mlx,
 }
-TITLES = {"vllm": "vLLM", "mlx": "MLX"}  # names in sentences, if different
+TITLES = {"vllm": "vLLM", "mlx": "MLX"}  # names used in sentences, if different
 OTHER_NAMES = {"llama.cpp": ("llama-cpp", "llamacpp"), "transformers": ("hf", "huggingface"), "mlx": ("mlx-lm",)}

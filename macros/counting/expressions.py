@@ -1,4 +1,4 @@
-"""Polynomials as JSON, for evaluators in any language: others can evaluate the pages' formulas to the same integers.
+"""Polynomials as JSON, so that a program in any language can evaluate the pages' formulas to the same integers.
 
 An expression is a whole number, a symbol's name, or a list of an operation and its arguments, which are expressions:
 
@@ -9,9 +9,9 @@ An expression is a whole number, a symbol's name, or a list of an operation and 
     ["//", a, b]      the quotient, rounded down
     ["%", a, b]       the remainder of that quotient, never below 0 for the sizes of a model
 
-Every value, also inside, is a whole number: `n_heads / n_kv_heads`, where the sizes divide, is `["//", …]` too, and
-what is divided more than once has one common divisor, outside. Totals pass 2**53: evaluate them in whole numbers of any
-length.
+Every value, including intermediate ones, is a whole number: `n_heads / n_kv_heads`, where the sizes divide, is also
+`["//", …]`, and several divisions are merged into one common divisor on the outside. Totals exceed 2**53, so evaluate
+them in arbitrary-precision integers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Expression: TypeAlias = "int | str | list[int | str | Expression]"
 
 
 def expression(polynomial: Poly) -> Expression:
-    """A polynomial as an expression, terms and factors in the order in which the pages write them."""
-    below: dict[Atom, int] = {}  # the common divisor: each atom with the highest power that a term is divided by
+    """A polynomial as an expression, with terms and factors in the order in which the pages write them."""
+    below: dict[Atom, int] = {}  # the common divisor: each atom with the highest power by which a term is divided
     for monomial in polynomial.terms:
         for atom, power in monomial:
             if power < 0:

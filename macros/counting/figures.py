@@ -22,7 +22,7 @@ SCALES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}  # of a short 
 
 
 class Figure(Struct, frozen=True):
-    """A figure: its name, its heading, its unit, the conditions that it depends on, and its computation.
+    """A figure: its name, its heading, its unit, the conditions that it depends on, and how it is computed.
 
     `key` is its place in the JSON of `describe`, `line` and `note` its texts in the table of `describe`. A figure
     `of_latents` adds nothing for a model without latent attention.

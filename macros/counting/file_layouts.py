@@ -1,4 +1,4 @@
-"""The tensors of safetensors files by the weights that they hold, however the files spell or pack their names."""
+"""Maps the tensors of safetensors files to the weights that they hold, however the files spell or pack the names."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _BESIDE = re.compile(
     r"|_weight_(qdata|scale|zero_point)|_weight_\w+|weight_scale_\w+|compressed|bitmask|row_offsets))$"
 )
 _OF_STACK = re.compile(r"_(blocks|scales|scale_inv|packed|scale|global_scale)$")  # of a stack of experts
-DESCRIPTION = ".quant_state."  # bitsandbytes' of a matrix, in JSON
-# Types that leave a tensor's shape as it is in the file.
+DESCRIPTION = ".quant_state."  # bitsandbytes' description of a matrix, in JSON
+# Types that leave a tensor's shape unchanged in the file.
 PLAIN = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FN")
 
 
 class _Module(NamedTuple):
-    """The tensors that together hold one matrix, or a tensor alone."""
+    """The tensors that together hold one matrix, or a single tensor."""
 
     names: list[str]
     shape: tuple[int, ...] | None
@@ -55,14 +55,14 @@ def _modules(tensors: Mapping[str, StoredTensor], asked: frozenset[str]) -> dict
     return found
 
 
-# Converters' names and places of experts' matrices: MLX stacks them, others keep linear layers.
+# Where converters put expert matrices, and what they call them: MLX stacks them; others keep separate linear layers.
 _PARTS = {"w1": ("gate_proj",), "w2": ("down_proj",), "w3": ("up_proj",), "gate_up_proj": ("gate_proj", "up_proj")}
 _MIXTURES = (".mlp.", ".block_sparse_moe.", ".feed_forward.")
 _LATENT = ".kv_b_proj.", (".embed_q.", ".unembed_out.")
 
 
 def _elsewhere(name: str, modules: Mapping[str, _Module], members: int) -> Place | None:
-    """The place of a tensor under the names that quantization programs give it; None if it is not there. `members` are
+    """Where a tensor is under the names that quantization programs give it; None if it is not there. `members` are
     those of a stack."""
     name = name if "." not in name or name in modules else _of_base(name, modules)
     cuts = [name.replace(_LATENT[0], theirs) for theirs in _LATENT[1]]
@@ -74,7 +74,7 @@ def _elsewhere(name: str, modules: Mapping[str, _Module], members: int) -> Place
     number, _, last = (
         after.rpartition(".")[0].rpartition(".") if after.endswith((".weight", ".bias")) else ("", "", after)
     )
-    if number and not number.isdigit():  # of another part below the experts: JetMoE's router
+    if number and not number.isdigit():  # belongs to another part below the experts: JetMoE's router
         return Place([[Cut(name)]]) if name in modules else None
     end = ".bias" if after.endswith((".bias", "_bias")) else ".weight"
     last = last.removesuffix("_bias")
@@ -92,13 +92,13 @@ def _elsewhere(name: str, modules: Mapping[str, _Module], members: int) -> Place
 
 
 def _of_base(name: str, modules: Mapping[str, _Module]) -> str:
-    """A name with `model` for the name of the base model, as MLX writes it."""
+    """A name with the base model's name in place of `model`, as MLX writes it."""
     other = f"model.{name.partition('.')[2]}"
     return other if other in modules else name
 
 
 def _are_alike(there: tuple[int, ...], ours: tuple[int, ...], kind: str) -> bool:
-    """Whether shapes are the same; the axes of convolutions and of a quantizer's tensors may be swapped."""
+    """Whether shapes are equal, allowing for swapped axes of convolutions and of a quantizer's tensors."""
     return there == ours or ((len(ours) == 3 or kind not in PLAIN) and sorted(there) == sorted(ours))
 
 
@@ -116,7 +116,7 @@ def of_layout(
     architecture: Architecture,
     renamed: tuple[str, str] = ("", ""),
 ) -> FileWeights:
-    """The files' tensors by weight, in whatever spelling or packing. `renamed`: see `Layout`."""
+    """The files' tensors by weight, whatever their spelling or packing. `renamed`: see `Layout`."""
     file = FileWeights(tensors, source)
     asked = frozenset(w.name.replace("{i}", "#").replace("{e}", "#") for w in weights)
     modules = _modules(tensors, asked)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StoredTensor(NamedTuple):
-    """A tensor in the header of a file: its type by the file's own name, its shape, its bytes."""
+    """A tensor in the header of a file: its type (under the file's own name), its shape, its bytes."""
 
     type: str
     shape: tuple[int, ...]
@@ -25,7 +25,7 @@ class StoredTensor(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A weight's contents in the files for one layer: bytes, the bytes of descriptions among them, and the number of
+    """A weight's contents in the files for one layer: bytes, how many of them are descriptions, and the number of
     copies by type."""
 
     size: int
@@ -34,10 +34,10 @@ class Held(NamedTuple):
 
 
 class FileWeights:
-    """The tensors of files, and the tensors that hold each weight.
+    """The tensors of files, and which of them hold each weight.
 
-    `tensors` by the files' names. `rest` are the modules that no weight is in, `missing` the tensors that the forward
-    pass asks for and no file has, `apart` those of another shape: ours, with both shapes.
+    `tensors` are keyed by the files' names. `rest` are the modules that no weight is in, `missing` the tensors that the
+    forward pass needs but no file has, `apart` those with another shape: our name, with both shapes.
     """
 
     def __init__(self, tensors: Mapping[str, StoredTensor], source: str):
@@ -56,7 +56,7 @@ class FileWeights:
         return sum(one.size for number, one in held.items() if layers is None or number in layers)
 
     def types(self, w: Weight, layers: Sequence[int | None]) -> dict[str, int]:
-        """The number of copies of a weight in each type, of those with these numbers in their names."""
+        """The number of copies of a weight in each type, or only of those with these numbers in their names."""
         found: dict[str, int] = {}
         for number in layers:
             held = self._held.get(w, {}).get(number)

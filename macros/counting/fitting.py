@@ -1,5 +1,5 @@
-"""The format in which a model fits on a machine, and its figures there: the same rule for one model, for the whole
-catalog and for every machine."""
+"""Which format of a model fits on a machine, and the figures there: the same rule for one model, for the whole catalog
+and for every machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LISTED = (
     *("float16", "int8", "mxfp4", "nvfp4", "gptq-4bit-g128", "awq-4bit-g128", "fp8-block", "w8a8", "llm.int8"),
     *("nf4", "nf4-dq", "mlx-4bit", "mlx-8bit", "Q5_K_S", "Q4_K_S", "Q4_0", "IQ4_XS", "IQ3_M", "IQ2_M"),
 )
-# The numbers of devices for which a list of all models needs no traces; those of the site.
+# The numbers of devices for which a list of all models needs no traces: the ones that the site offers.
 DIVIDED, DIVIDED_ON_SITE = (2, 4, 8), (2,)
 
 Sized: TypeAlias = "Costs | Capacity | Divided"
@@ -39,7 +39,7 @@ Sized: TypeAlias = "Costs | Capacity | Divided"
 @dataclass(frozen=True)
 class Fitting:
     """A model in one format on a machine: the memory of a device, term by term, and the memory left; the longest
-    context and the largest batch size; the minimum time per token if the machine has a bandwidth."""
+    context and the largest batch size; and the minimum time per token if the machine has a bandwidth."""
 
     format: str
     terms: dict[str, int]
@@ -71,8 +71,8 @@ def holds(sized: Sized, given: Conditions, memory_bytes: int) -> bool:
 
 
 def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int, engine: str = "") -> str | None:
-    """The requested format or, for `BEST`, the first of the ladder that fits and that an engine, or the one that is
-    named, runs on the machine; None if none does."""
+    """The requested format or, for `BEST`, the first of the ladder that fits and that the named engine, or any engine,
+    runs on the machine; None if there is none."""
     for format in LADDER if weights == BEST else (weights,):
         if holds(sized, given.in_format(format), memory_bytes):
             if weights != BEST or not left_out(format, given.accelerator, engine, sized.published):
@@ -81,8 +81,8 @@ def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int, eng
 
 
 def instead(costs: Costs, formats: WeightFormats, given: Conditions, memory_bytes: int) -> str:
-    """Where the asked format does not fit, or no engine runs it on the machine, the first of the ladder that does, with
-    its longest context: a sentence after a space; empty if the asked one is as good as any, or if none fits."""
+    """If the requested format does not fit, or no engine runs it on the machine, the first of the ladder that does,
+    with its longest context: a sentence after a space. Empty if the requested format works, or if none fits."""
     if not left_out(given.format, given.accelerator, "", costs.published) and holds(costs, given, memory_bytes):
         return ""
     format = chosen(costs, BEST, given, memory_bytes)
@@ -131,8 +131,8 @@ def answer(sized: Sized, given: Conditions, machine: Machine) -> Fitting | None:
 
 
 def in_words(format: str, said: str) -> str:
-    """A format as tables show it, for a mixture only its types: `Q4_K_M`, `bfloat16, as published`, `as published
-    (mxfp4, bfloat16)`."""
+    """A format as tables show it, reduced to its types if it is a mix: `Q4_K_M`, `bfloat16, as published`, `as
+    published (mxfp4, bfloat16)`."""
     types = list(dict.fromkeys([part.split(",")[0] for part in said.split(" in ")[1:]]))
     if types:
         return f"as published ({', '.join(types)})"
@@ -140,12 +140,12 @@ def in_words(format: str, said: str) -> str:
 
 
 def in_order(found: Sequence[tuple[str, int, Fitting]]) -> list[tuple[str, int, Fitting]]:
-    """Models by slug with their parameters and answers, largest first: those with four bits per weight or more before
-    those with fewer."""
+    """Models by slug with their parameters and answers, largest first; those with at least four bits per weight come
+    before those with fewer."""
     return sorted(found, key=lambda one: (one[2].has_few_bits, -one[1], one[0]))
 
 
 def order_of_machines(said: Fitting | None, enough: Split | None, machine: Machine) -> tuple[bool, int, int]:
-    """The sort key of machines for a model: those where it fits, smallest memory first; then the others by the number
-    of devices that hold it."""
+    """The sort key of machines for a model: machines it fits on come first, smallest memory first; then the others, by
+    the number of devices that hold it."""
     return said is None, 0 if said else MOST_TRIED + 1 if enough is None else enough.devices, machine.memory_bytes

@@ -21,11 +21,11 @@ class Format(Struct, frozen=True, dict=True):
     scale), of each matrix, and of each of its inputs and outputs.
 
     A block extends along the last axes; 0 means the whole axis. If it `is_flat`, blocks continue from row to row, and
-    each `nested` of them share a float32 scale of their scales. `zero_bits` are those of each block's zero point; with
-    them, or if it `is_packed`, zero points and weights are packed into 32-bit words: zeros along a column of blocks,
-    weights along a row, or along a column if it `is_packed_by_columns`. A format that `is_whole` holds only matrices
-    whose rows are whole blocks. One that `is_sparse` stores two of four elements in a row, and a bit for each of the
-    four, in whole bytes.
+    each `nested` of them share a float32 scale for their scales. `zero_bits` are those of each block's zero point; with
+    them, or if it `is_packed`, zero points and weights are packed into 32-bit words: zero points along a column of
+    blocks, weights along a row, or along a column if it `is_packed_by_columns`. A format that `is_whole` holds only
+    matrices whose rows are whole blocks. One that `is_sparse` stores two of every four elements in a row, plus one bit
+    for each of the four, rounded up to whole bytes.
     """
 
     name: str
@@ -47,13 +47,13 @@ class Format(Struct, frozen=True, dict=True):
 
     @property
     def bits_per_weight(self) -> Fraction:
-        """Bits of one weight, its share of the block's scale included, for full blocks."""
+        """Bits of one weight, including its share of the block's scale, for full blocks."""
         bits = Fraction(self.bits, 2) + 1 if self.is_sparse else self.bits
         return bits + Fraction(self.scale_bits, math.prod(self.block))
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether there are no values besides the elements."""
+        """Whether there are no values other than the elements."""
         extra = self.matrix_bits or self.input_bits or self.output_bits
         return not (self.scale_bits or self.zero_bits or self.is_flat or extra)
 
@@ -105,7 +105,7 @@ def _words(bits: int) -> int:
     return -(-bits // 32) * 32
 
 
-# Stands for the format that the maker published, tensor by tensor (`weight_formats`).
+# The format that the maker published, tensor by tensor (`weight_formats`).
 PUBLISHED = "published"
 FLOATS = ("bfloat16", "float16", "float32")  # of 16 and 32 bits, which run everywhere
 
@@ -162,7 +162,7 @@ FORMATS: dict[str, Format] = {
     )
 }
 
-# The formats in which a maker's file may keep a tensor besides: of tables, whose rows are read one by one.
+# Further formats in which a maker's file may keep a tensor, such as those of tables, whose rows are read one by one.
 KEPT_FORMATS = FORMATS | {
     "mxfp8": Format(
         "mxfp8",
@@ -185,7 +185,7 @@ OTHER_WEIGHTS = {**OTHER_NAMES, **OTHER_QUANTIZERS}
 
 
 def _of_block(name: str, elements: int, size: int) -> Format:
-    """The format of a GGUF type: its blocks are in a row, and the bits beyond whole bits per element are their
+    """The format of a GGUF type: its blocks lie along a row, and any bits beyond whole bits per element are their
     scales."""
     bits = size * 8 // elements
     fast = ("fp4", "fp8") if name == "MXFP4" else ("int4", "int8", "fp8") if bits <= 4 else ("int8",)
@@ -207,8 +207,8 @@ def format_meant(name: object) -> object:
     return name
 
 
-# Bytes of an element of the cache, by the name of its type. Scales of a quantised cache are left out of fp8 and int8.
-# Those of llama.cpp have them, in blocks of elements in a row: 34 bytes for 32 in q8_0.
+# Bytes of an element of the cache, by the name of its type. fp8 and int8 exclude the scales of a quantized cache.
+# llama.cpp's types include them, in blocks of elements in a row: 34 bytes for 32 elements in q8_0.
 _BLOCKS_OF_CACHE = ("Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0", "IQ4_NL")
 ItemBytes: TypeAlias = int | Fraction
 CACHE_BYTES: dict[str, ItemBytes] = {
@@ -233,7 +233,7 @@ def cache_meant(name: object) -> object:
 
 
 def width_of(item_bytes: ItemBytes) -> str:
-    """The bytes of an element of a cache, in words; scales included."""
+    """The bytes of an element of a cache, in words, including scales."""
     return f"{float(item_bytes):g} byte{'' if item_bytes == 1 else 's'}"
 
 
@@ -242,7 +242,7 @@ def cached_bytes(elements: int, item_bytes: ItemBytes) -> int:
     return int(elements * item_bytes)
 
 
-# Types besides bfloat16 in which queries lose nothing with a cache of this many bytes per element.
+# Types other than bfloat16 in which queries lose nothing with a cache of this many bytes per element.
 CACHE_TYPES: dict[ItemBytes, tuple[str, ...]] = {1: ("fp8", "int8")}
 
 

@@ -23,10 +23,10 @@ from .serving import window_of
 from .splits import VOCABULARIES, Split
 
 MEGATRON_VERSION, DEEPSPEED_VERSION = "0.20", "0.19"
-# Megatron: a norm of RMSNorm has no bias; routers are counted, and what is whole on each rank is not divided; latent
-# attention and dense layers beside experts have terms of their own; activations are printed in every case.
+# Megatron: an RMSNorm has no bias; routers are counted, and parameters that each rank holds whole are not divided;
+# latent attention and dense layers next to experts have terms of their own; activations are always printed.
 NORMS_SINCE, RANKS_SINCE, LATENTS_SINCE, ACTIVATIONS_SINCE = (0, 16), (0, 18), (0, 12), (0, 15)
-# DeepSpeed's second stage divides the gradients' 16 bits too; before, they were whole on each GPU.
+# DeepSpeed's second stage also divides the 16-bit gradients; before, each GPU held all of them.
 GRADIENTS_SINCE = (0, 14, 3)
 VOCABULARY = 128  # rows of a table are a multiple of this times the tensor-parallel degree
 MEGATRON = (
@@ -65,7 +65,7 @@ OPTIONS = {"megatron": MEGATRON, "deepspeed": DEEPSPEED, "torchtitan": TORCHTITA
 def deploy(
     name: str, costs: Costs, given: Conditions, options: Mapping[str, Value], cards: Sequence[Card], version: str = ""
 ) -> Deployment:
-    """What a framework prints of a model. Raises `Problem`."""
+    """What a framework prints about a model. Raises `Problem`."""
     if costs.compute.reads_source and name == "megatron":
         raise Problem("no rule is known for Megatron's count of an encoder and a decoder", "leave out --framework")
     count = {"megatron": _megatron, "deepspeed": _deepspeed, "torchtitan": _torchtitan}[name]
@@ -74,7 +74,7 @@ def deploy(
 
 
 def _is_table(costs: Costs) -> dict[str, bool]:
-    """The tensors whose rows are the vocabulary's, by name."""
+    """The names of the tensors that have one row per vocabulary entry."""
     return {
         w.name: any(name in VOCABULARIES for name in w.shape[0].expr.symbols) and w.is_matrix and w.layers is None
         for w in costs.counts.weights
@@ -82,7 +82,7 @@ def _is_table(costs: Costs) -> dict[str, bool]:
 
 
 def _release(options: Mapping[str, Value], usual: str, name: str) -> tuple[int, ...]:
-    """The version that is asked for, as numbers. Raises `Problem`."""
+    """The requested version, as numbers. Raises `Problem`."""
     parts = text(options, "release", usual).removeprefix("v").split(".")
     if not 1 < len(parts) < 5 or any(not part or len(part) > 4 or any(c not in DIGITS for c in part) for part in parts):
         raise Problem(f"--framework-version: no version of {name}", f"write it as in {usual}")
@@ -91,7 +91,7 @@ def _release(options: Mapping[str, Value], usual: str, name: str) -> tuple[int, 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The parameters of Megatron's formula: those that the ranks of a matrix divide, those that are whole on each rank,
+    """The parameters in Megatron's formula: those divided over the ranks of a matrix, those that each rank holds whole,
     those of routed experts, and one table."""
 
     divided: int
@@ -106,7 +106,7 @@ class Sizes:
 
 
 def _sizes(costs: Costs, release: tuple[int, ...], vocabulary: int) -> Sizes:
-    """A model's matrices by Megatron's formula. Raises `Problem` for a model that it does not count."""
+    """A model's matrices under Megatron's formula. Raises `Problem` for a model that it does not cover."""
     layers, width = costs.devices.n_layers, costs.counts.values()["d_model"]
     is_plain = not any(node.role is Role.RMS_NORM for node in costs.trace.root.walk())
     norm = 2 if is_plain or release < NORMS_SINCE else 1
@@ -212,7 +212,8 @@ def _activations(
     vocabulary: int,
     memory: Fraction,
 ) -> list[Figure]:
-    """Its estimate of activations, and the sum; none where it prints none, or where the model has no dense layer."""
+    """Megatron's estimate of activations, and the sum; empty where it prints none, or where the model has no dense
+    layer."""
     tensor, pipeline = whole(options, "tensor", 1), whole(options, "pipeline", 1)
     values = costs.counts.values()
     layers, width, inner = costs.devices.n_layers, values["d_model"], values.get("d_ff", 0)
@@ -300,7 +301,7 @@ def _largest(costs: Costs) -> int:
 
 
 def zero_2(total: int, gpus: int, number: int, release: tuple[int, ...]) -> list[tuple[str, str, Fraction, str]]:
-    """The rows of the second stage: key, words, bytes and rule."""
+    """The rows of the second stage: key, label, bytes and rule."""
     cpu = Fraction(total * max(4 * number, 16) * 3, 2)
     whole_bytes = 2 if release >= GRADIENTS_SINCE else 4
     gpu = whole_bytes * total + (20 - whole_bytes) * total // number
@@ -314,7 +315,7 @@ def zero_2(total: int, gpus: int, number: int, release: tuple[int, ...]) -> list
 
 
 def zero_3(total: int, largest: int, gpus: int, number: int, factor: Fraction) -> list[tuple[str, str, Fraction, str]]:
-    """The rows of the third stage: key, words, bytes and rule."""
+    """The rows of the third stage: key, label, bytes and rule."""
     half, most = Fraction(3, 2), Fraction(4 * gpus)
     both, one = max(most, 18 * factor), max(most, 16 * factor)
     said = "P × max(4 GPUs, {} ÷ nodes) × 1.5"
@@ -352,8 +353,8 @@ def zero_3(total: int, largest: int, gpus: int, number: int, factor: Fraction) -
 
 
 def _torchtitan(costs: Costs, given: Conditions, options: Mapping[str, Value]) -> tuple[list[Figure], list[str]]:
-    """Its FLOPs of a token: 6 for each active parameter, norms included, and attention; an input table counts only if
-    it is the head too (`get_dense_model_nparams_and_flops` of torchtitan 0.3)."""
+    """torchtitan's FLOPs per token: 6 for each active parameter, norms included, plus attention; an input table counts
+    only if it is also the head (`get_dense_model_nparams_and_flops` of torchtitan 0.3)."""
     length, shards = whole(options, "length", given.tokens), whole(options, "shards", 1) or 1
     counts = costs.counts
     tables = [int(w.count) for w in counts.weights if _is_table(costs)[w.name]]
@@ -381,8 +382,9 @@ def _torchtitan(costs: Costs, given: Conditions, options: Mapping[str, Value]) -
 
 
 def _attention(costs: Costs, length: int) -> int:
-    """FLOPs of scores and weighted sums of a token, forward and backward: 6 for each head, its widths and token seen.
-    Every layer sees all tokens; in a model with windows, a layer with one sees that, and any other half of the tokens.
+    """FLOPs of scores and weighted sums per token, forward and backward: 6 for each head, each of its widths, and each
+    token seen. Every layer sees all tokens; in a model with windows, a layer with one sees its window, and any other
+    layer half of the tokens.
     """
     values = costs.counts.values()
     of_latents = [values.get(name, 0) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")]

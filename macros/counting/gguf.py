@@ -1,8 +1,8 @@
-"""A model's GGUF file: the tensors that llama.cpp's converter makes of the checkpoint's, and for each format the type
-and bytes of each.
+"""A model's GGUF file: the tensors that llama.cpp's converter produces from the checkpoint's, and the type and bytes of
+each in each format.
 
 The count covers the data of the tensors. The header, the tokenizer and the values that the converter computes from the
-config (the factors of a scaled RoPE) come on top. Layers for multi-token prediction are not part of the counted model.
+config (the factors of a scaled RoPE) come on top. Layers for multi-token prediction are not part of the modeled file.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ Shape = tuple[int, ...]
 LARGEST_BLOCK = max([elements for elements, _ in BLOCKS.values()])  # elements; the sizes of all other blocks divide it
 Zones = tuple[tuple[int, tuple[int, ...]], ...]  # see `GgufFile._zones`
 STACKS = (("encoder.block.", "enc.blk.{i}."), ("decoder.block.", "dec.blk.{i}."))  # an encoder and a decoder
-# Uses whose tensors are distinguished by layer; in a model with experts, by the layer in the name.
+# Uses whose tensors differ from layer to layer; in a model with experts, by the layer in the name.
 _BY_LAYER = frozenset(("down", "gate", "up"))
 
 
 class Tensor(Struct, frozen=True, dict=True):
     """A tensor of a GGUF file, or all its copies over `layers`: `{i}` in the name stands for the layer.
 
-    `shape` is in NumPy's order, the row last; `plain` is the type that the converter writes if it is not that of
-    matrices. `weight` is the weight that it is made from, and `how` what is done to that.
+    `shape` is in NumPy's order, the row last; `plain` is the type that the converter writes if it differs from that of
+    matrices. `weight` is the weight that it is made from, and `how` what is done to it.
     """
 
     name: str
@@ -64,12 +64,12 @@ class Tensor(Struct, frozen=True, dict=True):
 
     @cached_property
     def columns(self) -> int:
-        """The numbers of a row."""
+        """The number of elements in a row."""
         return self.shape[-1] if self.shape else 1
 
     @cached_property
     def unit(self) -> int:
-        """The size of the largest part of a row that every type divides, or fails to divide, like the row."""
+        """The size of the largest part of a row that is a whole number of a type's blocks if and only if the row is."""
         return math.gcd(self.columns, LARGEST_BLOCK)
 
     @property
@@ -110,7 +110,8 @@ class GgufFile:
     """The GGUF file of a model. Raises `Problem` if llama.cpp has no such model, or a tensor has no counterpart."""
 
     def __init__(self, weights: Iterable[Weight], converted: Gguf | str, model_type: str, symbols: Mapping[str, int]):
-        """`converted` is how llama.cpp does it, or why it does not; `symbols` are the model's sizes by name."""
+        """`converted` says how llama.cpp converts the model, or why it does not; `symbols` are the model's sizes by
+        name."""
         if isinstance(converted, str):
             raise Problem(
                 f"no GGUF format is known for {shorten(model_type)}: {converted}",
@@ -145,7 +146,7 @@ class GgufFile:
 
     @cached_property
     def layers(self) -> int:
-        """The number of layers as llama.cpp has it: with an encoder and a decoder those of the encoder."""
+        """The number of layers as llama.cpp counts them: with an encoder and a decoder, those of the encoder."""
         return self.symbols["n_layers"] if "n_layers" in self.symbols else self.symbols["n_encoder_layers"]
 
     @cached_property
@@ -160,7 +161,7 @@ class GgufFile:
 
     @cached_property
     def is_70b(self) -> bool:
-        """Whether llama.cpp treats it as a 70B model, for which it keeps values in more bits."""
+        """Whether llama.cpp treats it as a 70B model, whose values it keeps in more bits."""
         if self.converted.seventy != self.layers:
             return False
         heads = self.symbols["n_heads"]
@@ -171,7 +172,7 @@ class GgufFile:
         return self._stored(range(len(self.tensors)), format, has_matrix)
 
     def _stored(self, positions: Iterable[int], format: str, has_matrix: bool) -> tuple[Stored, ...]:
-        """The same for the tensors at some positions."""
+        """Like `stored`, for the tensors at these positions."""
         found: list[Stored] = []
         of_all = self._kinds(has_matrix)
         for position in positions:
@@ -190,8 +191,9 @@ class GgufFile:
 
     @cached_property
     def _zones(self) -> tuple[Zones | None, ...]:
-        """For each tensor that the quantizer touches, the groups of layers that every condition of a mix treats alike,
-        each with the `_numbers` of its first layer; one group for tensors whose layer no mix looks at."""
+        """For each tensor that the quantizer touches, the groups of layers that a mix's conditions do not distinguish,
+        each with the `_numbers` of its first layer; a single group for tensors for which no mix depends on the
+        layer."""
         found: list[Zones | None] = []
         known: dict[tuple[int, tuple[tuple[int, int], ...]], Zones] = {}  # most uses have the same layers
         for tensor, numbers, is_quantized in zip(self.tensors, self._numbers, self._are_quantized):
@@ -241,7 +243,7 @@ class GgufFile:
 
     @cached_property
     def _units(self) -> dict[tuple[str | None, int], int]:
-        """The number of units of all tensors, by the type that the converter writes and their numbers."""
+        """The number of units of all tensors, by the type that the converter writes and by their numbers."""
         return _added([((t.plain, t.unit), t.units * t.copies) for t in self.tensors])
 
     @cached_property
@@ -269,11 +271,11 @@ class GgufFile:
 
     @property
     def elements(self) -> int:
-        """Numbers in all tensors."""
+        """The number of elements in all tensors."""
         return sum(math.prod(t.shape) * t.copies for t in self.tensors)
 
     def needs_matrix(self, format: str) -> bool:
-        """Whether llama.cpp makes a format only with an importance matrix."""
+        """Whether llama.cpp requires an importance matrix for a format."""
         needing = (*NEED_MATRIX, "Q2_K") if format == "Q2_K_S" else NEED_MATRIX
         if format in PLAIN:
             return False
@@ -293,8 +295,9 @@ class GgufFile:
         return found
 
     def _in_order(self, positions: list[int]) -> Iterator[tuple[int, int]]:
-        """Of the tensors at these positions, the copies that the quantizer comes to, as positions and layers: by layer,
-        then by name; before these, by name alone, the tensors whose name does not begin with the layer."""
+        """The copies of the tensors at these positions in the order in which the quantizer reaches them, as positions
+        and layers: by layer, then by name. Tensors whose name does not start with the layer come first, by name
+        only."""
         quantized = [p for p in positions if self._are_quantized[p]]
         names = [t.name for t in self.tensors]
         blocks = sorted([p for p in quantized if names[p].startswith("blk.")], key=lambda p: names[p])
@@ -333,7 +336,8 @@ class GgufFile:
         if use in _BY_LAYER and self.experts > 0:
             terms = self._terms_of(False, layer, number, has_matrix)
         is_head = use == "head" or (use == "table" and self.is_tied)
-        # a latent's projections are stacks too, by head; llama.cpp tells them from experts in one architecture
+        # a latent's projections are also stacks, one matrix per head; llama.cpp distinguishes them from experts in one
+        # architecture
         is_stack = len(t.shape) > 2 and (self.architecture != "bailingmoe3" or use in _BY_LAYER)
         is_no_less = any(part in t.name for part in self.converted.no_less)
         return Kind(use, t.unit, is_head, is_stack, is_no_less, terms, counted)
@@ -366,7 +370,7 @@ class GgufFile:
     # from the checkpoint's tensors
 
     def _made_of(self, w: Weight) -> list[Tensor]:
-        """The tensors that the converter makes from a tensor of the checkpoint."""
+        """The tensors that the converter produces from a tensor of the checkpoint."""
         stem, ending = w.name, ""
         for end in (".weight", ".bias"):
             if w.name.endswith(end):
@@ -402,7 +406,7 @@ class GgufFile:
         return tensors
 
     def _outside(self, stem: str) -> str | None:
-        """The counterpart of a tensor outside the layers: by its full name, or by its end."""
+        """The counterpart of a tensor outside the layers: by its full name, or by its suffix."""
         while True:
             made = self.converted.outside.get(stem, OUTSIDE.get(stem))
             if made is not None or "." not in stem:
@@ -410,7 +414,7 @@ class GgufFile:
             stem = stem.partition(".")[2]
 
     def _parts(self, how: str, shape: Shape, number: int) -> list[Shape]:
-        """The shapes of the tensors that a tensor becomes."""
+        """The shapes of the tensors that a tensor is converted to."""
         if how == "latent":
             heads, nope, value = (self.symbols[name] for name in ("n_heads", "qk_nope_head_dim", "v_head_dim"))
             return [(heads, shape[1], nope), (heads, value, shape[1])]
@@ -468,7 +472,7 @@ class GgufFile:
 
 
 def _added(numbers: Iterable[tuple[Key, int]]) -> dict[Key, int]:
-    """The sum of the numbers of each key."""
+    """Sums the numbers of each key."""
     found: dict[Key, int] = {}
     for key, number in numbers:
         found[key] = found.get(key, 0) + number

@@ -1,9 +1,9 @@
 """The type that llama.cpp's quantizer gives to each tensor of a GGUF file: a table of each format's exceptions, and the
 rule that reads it.
 
-A format is named after the type of most matrices. Exceptions are in its table, by the use of a tensor: the first line
-whose condition is true. The source is llama.cpp's behavior without an importance matrix (tests/reference/gguf.py names
-its version, and compares the two tensor by tensor).
+A format is named after the type of most matrices. Its table lists the exceptions, by the use of a tensor; the first
+line whose condition is true applies. The source is llama.cpp's behavior without an importance matrix
+(tests/reference/gguf.py names its version, and compares the two tensor by tensor).
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ OF_LAYERS = ("first", "middle", "more bits")  # parts of the conditions that dep
 class Mix:
     """A format: the type of most matrices, and the exceptions by the use of a tensor.
 
-    `head` is the type of the output head, also if it is the embedding table. `is_lowest`: in these, values and keys of
-    models with eight experts are not raised to Q8_0, and down projections are counted in the order of the file.
+    `head` is the type of the output head, even if that is also the embedding table. `is_lowest`: in these, values and
+    keys of models with eight experts are not raised to Q8_0, and down projections are counted in the order of the file.
     """
 
     base: str
@@ -206,7 +206,7 @@ BY_LAYER = frozenset(
 # Types that llama.cpp quantizes to only with an importance matrix.
 NEED_MATRIX = frozenset(("IQ3_XXS", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ1_M", "IQ1_S"))
 
-# Matrices that are stored as the converter writes them in every format, by a part of the name.
+# Matrices that every format stores as the converter writes them, by a part of the name.
 NEVER_QUANTIZED = (
     "_norm.weight",
     "ffn_gate_inp.weight",
@@ -229,8 +229,8 @@ Terms = tuple[str, ...]  # of conditions, in the order of `terms_of`
 
 class Kind(NamedTuple):
     """What decides the type of a tensor: its use, the columns of its rows, whether it is the output head, or also the
-    output head, whether it is a stack, and whether no format makes it smaller than 8 bits; the terms that hold for its
-    position, and those that hold if its layer is `counted` as in the lowest formats."""
+    output head, whether it is a stack, and whether no format stores it in fewer than 8 bits; the terms that hold for
+    its position, and those that hold if its layer is `counted` as in the lowest formats."""
 
     use: str
     columns: int
@@ -253,8 +253,8 @@ def terms_of(
 ) -> Terms:
     """The terms of conditions that hold for a model and for a tensor's position in it.
 
-    `layer` counts the layers among which bits are distributed, out of `layers`; `number` counts the earlier tensors of
-    its kind. With experts, the layer is the one in the name; without, it is the number too.
+    `layer` is the index among the `layers` that bits are distributed over; `number` counts the earlier tensors of its
+    kind. With experts, the layer is the one in the name; without, it equals the number.
     """
     eighth, last = layers // 8, 7 * layers // 8
     is_true = {
@@ -269,7 +269,7 @@ def terms_of(
         "first eighth": layer < eighth,
         "first sixteenth": layer < layers // 16,
         "middle": eighth <= layer < last,
-        # the first and the last eighth, and between them each third
+        # the first and the last eighth, and every third in between
         "more bits": layer < eighth or layer >= last or (layer - eighth) % 3 == 2,
     }
     return tuple([term for term in is_true if is_true[term]])
@@ -285,7 +285,7 @@ def _holds(condition: str, terms: Terms) -> bool:
 
 
 def zone_of(layer: int, layers: int) -> int:
-    """A number for a layer; layers that the mixes treat alike share it."""
+    """A number for a layer; layers that no mix distinguishes share it."""
     eighth, last = layers // 8, 7 * layers // 8
     if layer < eighth:
         return -2 if layer < layers // 16 else -1
@@ -294,7 +294,7 @@ def zone_of(layer: int, layers: int) -> int:
 
 @cache
 def use_of(name: str) -> str:
-    """The use of a tensor, by its name in the tables of `MIXES`."""
+    """The use of a tensor, judging by its name, as the tables of `MIXES` call it."""
     if name == HEAD:
         return "head"
     if name in TABLES:
@@ -304,7 +304,7 @@ def use_of(name: str) -> str:
 
 @cache
 def types_of(kind: Kind) -> dict[str, str]:
-    """The type of a tensor in each of the `MIXES`. Most kinds are in many models."""
+    """The type of a tensor in each of the `MIXES`. Most kinds occur in many models."""
     return {format: _type_in(mix, kind) for format, mix in MIXES.items()}
 
 

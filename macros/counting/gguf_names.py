@@ -1,24 +1,25 @@
 """The names and shapes of the tensors that llama.cpp's converter makes from a checkpoint.
 
-Nearly all tensors of a decoder have the same names in every model, and one counterpart each: two tables hold these, one
-for tensors of a layer, one for the others. Beside a type's forward pass stand the tensors that have other names there
-or are converted differently (`Gguf`); for a type that says nothing, nothing is guessed.
+Nearly all tensors of a decoder have the same names in every model, and one counterpart each: two tables list these, one
+for tensors of a layer, one for the others. A type's `Gguf`, next to its forward pass, lists the tensors that have other
+names there or are converted differently; for a type without one, nothing is guessed.
 
-How a counterpart is written: `attn_q` keeps the ending (.weight, .bias); `=ssm_a` is the whole name, `==` that of a
-tensor outside of the layers; `a/b` are equal parts of the rows; a bare `-` leaves the tensor out. Before a colon stands
-what is done to the tensor first: `turned` swaps the last two axes, `positions` drops rows before the first position,
-`halves` cuts the last one, `latent` cuts what writes out keys and values of a latent, `heads of each` queries, keys and
-values, `queries and keys` those of an indexer, `gate` a gate from what it gates, `groups` a vector into groups,
-`windows` the taps of a convolution, `equal` a matrix into those of the experts; `taps` drops axes of one, `column` adds
-one; `stack` is that of all alike, `doubled` with another of its size, `tripled` with two, `padded` to the length of the
-vocabulary; `heads` takes the second name where each head has one row.
+Notation for counterparts: `attn_q` keeps the ending (.weight, .bias); `=ssm_a` is the whole name, `==` the whole name
+of a tensor outside of the layers; `a/b` are equal parts of the rows; a bare `-` leaves the tensor out. What is done to
+the tensor first comes before a colon: `turned` swaps the last two axes, `positions` drops rows before the first
+position, `halves` cuts the last one, `latent` cuts the matrix that expands a latent into keys and values, `heads of
+each` cuts queries, keys and values apart, `queries and keys` those of an indexer, `gate` a gate from the values it
+gates, `groups` a vector into groups, `windows` the taps of a convolution, `equal` a matrix into those of the experts;
+`taps` drops axes of one, `column` adds one; `stack` stacks all tensors of the same kind, `doubled` joins it with
+another of its size, `tripled` with two, `padded` pads it to the length of the vocabulary; `heads` takes the second name
+where each head has one row.
 """
 
 from __future__ import annotations
 
 from ..engine.architectures.gguf_tables import ATTENTION, FEED_FORWARD, STATE_SPACE, below
 
-# Of a tensor that no layer has: the end of its name, without .weight or .bias.
+# Tensors outside of layers: the end of the name, without .weight or .bias.
 OUTSIDE: dict[str, str] = {
     "embed_tokens": "token_embd",
     "wte": "token_embd",
@@ -36,7 +37,7 @@ OUTSIDE: dict[str, str] = {
     "lm_head": "output",
 }
 
-# Of a layer's tensor: its name below the layer, without the number of an expert and without .weight or .bias.
+# Tensors of a layer: the name below the layer, without the number of an expert and without .weight or .bias.
 LAYER: dict[str, str] = {
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
@@ -62,7 +63,8 @@ LAYER: dict[str, str] = {
     "mlp.dense_4h_to_h": "ffn_down",
 }
 
-# Matrices that the converter leaves in 32 bits, by the end of the name; whatever does not end in .weight is too.
+# Matrices that the converter leaves in 32 bits, by the end of the name; so is any tensor whose name does not end in
+# .weight.
 IN_32_BITS = (
     "ffn_gate_inp.weight",
     "ffn_gate_inp_shexp.weight",

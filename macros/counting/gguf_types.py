@@ -32,7 +32,7 @@ BLOCKS: dict[str, tuple[int, int]] = {
     "MXFP4": (32, 17),
 }
 
-# The same by the numbers of types in a file's header (ggml.h), those that hold no weights of a quantizer included.
+# The same types by their numbers in a file's header (ggml.h), including those that hold no weights of a quantizer.
 _NUMBERS = (
     ((0, 1, 30), ("F32", "F16", "BF16")),
     ((2, 3, 6, 7, 8, 39), ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4")),
@@ -64,7 +64,7 @@ FORMATS = (
 )
 OTHER_NAMES = {"Q5_K": "Q5_K_M", "Q4_K": "Q4_K_M", "Q3_K": "Q3_K_M"}
 
-# What a file's `general.file_type` is called (llama.h's llama_ftype).
+# The names for a file's `general.file_type` (llama.h's llama_ftype).
 FILE_TYPES: dict[int, str] = {
     **dict(zip((0, 1, 2, 3, 7, 8, 9, 10), ("F32", "F16", "Q4_0", "Q4_1", "Q8_0", "Q5_0", "Q5_1", "Q2_K"))),
     **dict(zip(range(11, 19), ("Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M", "Q6_K"))),

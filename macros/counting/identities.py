@@ -1,5 +1,5 @@
-"""What holds for the figures of every model, whatever its architecture: two derivations of one number, or a sum and
-its parts. Each function gives a line for every identity that fails."""
+"""Identities that hold for the figures of every model, whatever its architecture: two derivations of one number, or a
+sum and its parts. Each function yields a line for every identity that fails."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def parameters(costs: Costs, raw: Raw) -> Iterator[str]:
 
 
 def compute(costs: Costs, raw: Raw) -> Iterator[str]:
-    """The FLOPs of the parts add up to the total, and a single step costs what the mask leaves."""
+    """The FLOPs of the parts add up to the total, and a single step costs exactly the pairs that the mask keeps."""
     counts = costs.counts
     for T, S in ((1, 4096), (1000, 1000), (7, 131071)):
         parts = costs.compute.flops_by_part(T, S)
         yield from unequal(f"FLOPs at {S:,}", counts.flops_at(T, S), "their parts", sum(p.total for p in parts))
         if not all(0 <= p.causal_pairs <= p.pairs <= p.total for p in parts):
             yield f"FLOPs at {S:,}: a part has more pairs under the mask than without"
-        # A step has rows for a whole block or the longest unfinished pool: the mask hides what is not there.
+        # A step has rows for a whole block or the longest unfinished pool: the mask hides the rows that are not there.
         is_partial = any(
             isinstance(k.mask, Chunked)
             or (isinstance(k.mask, PickedPools) and (S + 1) % k.mask.size)
@@ -67,7 +67,8 @@ def prefill_and_decode(costs: Costs, raw: Raw) -> Iterator[str]:
 
 
 def cache(costs: Costs, raw: Raw) -> Iterator[str]:
-    """The entries add up to the cache, and its bytes per token equal those that the last token of a text adds."""
+    """The entries add up to the cache, and its bytes per token equal those that the last token of a long sequence
+    adds."""
     counts = costs.counts
     entries = sum(size for _, size in costs.cache.cache_by_entry(4099))
     yield from unequal("cache at 4,099", counts.cache_bytes(4099), "its entries", entries)
@@ -80,7 +81,7 @@ def cache(costs: Costs, raw: Raw) -> Iterator[str]:
 
 
 def traffic(costs: Costs, raw: Raw) -> Iterator[str]:
-    """The bytes moved are weights, cache read and cache written; a prefill reads what it holds of its own text."""
+    """The bytes moved are weights, cache read and cache written; a prefill reads only its own states."""
     moved, read, written = (
         costs.traffic.bytes_moved(1, Conditions(4099, 3)),
         costs.traffic.weight_bytes_read(1, 3, "published") + costs.traffic.cache_bytes_read(1, 4099, 3),

@@ -1,4 +1,4 @@
-"""Bytes that the devices of a split exchange in a step, collective by collective, and their minimum time.
+"""Bytes that the devices of a split exchange in a step, collective by collective, and the minimum time this takes.
 
 The messages follow from how the weights are cut. A part of a layer that is cut ends in a sum over the tensor-parallel
 devices (all-reduce), as do the rows of a vocabulary that is cut; logits are gathered (all-gather). If devices have
@@ -34,9 +34,10 @@ DISPATCH_TYPES: dict[str, tuple[int, int, int]] = {"bfloat16": (2, 0, 1), "fp8":
 
 
 class Transfer(Struct, frozen=True):
-    """One kind of message in a step, with all its repetitions: bytes that one device sends, and all devices together.
+    """One kind of message in a step, with all its repetitions: the bytes that one device sends, and those of all
+    devices together.
 
-    `sent` is for the device that sends the most, summed over the stages, which a token passes one by one.
+    `sent` is for the device that sends the most, summed over the stages, which a token passes through one by one.
     """
 
     kind: str
@@ -47,7 +48,7 @@ class Transfer(Struct, frozen=True):
     total: Fraction
 
     def of_texts(self, fullest: int, batch: int) -> Transfer:
-        """The same for these numbers of sequences on the busiest devices and in total."""
+        """Like this, for these numbers of sequences on the busiest devices and in total."""
         return Transfer(self.kind, self.after, self.times, self.among, self.sent * fullest, self.total * batch)
 
 
@@ -119,7 +120,7 @@ class Limits(Struct, frozen=True):
 
     @property
     def seconds(self) -> Fraction:
-        """The same in lowest terms."""
+        """`longest` in lowest terms."""
         return Fraction(*self.longest)
 
     @property
@@ -147,14 +148,15 @@ def devices_with_experts(experts: int, chosen: int, split: Split) -> Fraction:
     return (split.tensor * split.data - 1) * (1 - none)
 
 
-# One kind of message in some layers with all its repetitions: the kind, the word for the step before it, the
-# repetitions, the devices that take part, and the bytes of all devices, of which each of a tensor-parallel group sends
-# an equal share.
+# One kind of message in some layers with all its repetitions: the kind, the label of the preceding step, the
+# repetitions, the devices that take part, and the total bytes over all devices; each device in a tensor-parallel group
+# sends an equal share of them.
 Message: TypeAlias = tuple[str, str, int, int, int | Fraction]
 
 
 class Messages(NamedTuple):
-    """The messages of a step with one sequence, and in `total` of one in all groups; and all that one device sends."""
+    """The messages of a step with one sequence; in `total`, those with one sequence in every group; and everything that
+    one device sends."""
 
     transfers: tuple[Transfer, ...]
     sent: Fraction
@@ -216,18 +218,18 @@ class _Step:
         return found
 
     def _collective(self, kind: str, after: str, times: int, elements: Poly | int) -> Message:
-        """A sum over, or a collection from, the tensor-parallel devices of each group."""
+        """A sum over, or a gather from, the tensor-parallel devices of each group."""
         n = self.split.tensor
         message = (elements if isinstance(elements, int) else self.at(elements)) * ITEM_BYTES * times
         return kind, after, times, n, (2 if kind == ALL_REDUCE else 1) * (n - 1) * message
 
     def _padded(self, head: Node) -> int:
-        """Logits of a sequence, padding included."""
+        """Logits of a sequence, including padding."""
         vocabulary = int(head.outputs[0].shape[-1])
         return self.at(size(head.outputs[0])) // vocabulary * padded(vocabulary, self.split.tensor)
 
     def _to_experts(self, part: Node, layers: int, weight: Weight) -> list[Message]:
-        """Each token to the devices that have its experts, and back."""
+        """Sends each token to the devices that have its experts, and back."""
         assert weight.routed is not None
         inside = [n for n in part.walk() if any(w.routed is not None for w in n.weights)]
         devices = self.split.tensor * self.split.data
@@ -239,7 +241,7 @@ class _Step:
         return [(kind, str(part.role), layers, devices, copies * tokens * row) for kind, row in rows]
 
     def _between_stages(self) -> Message:
-        """The result of each stage but the last, from each of its devices to one of the next."""
+        """The result of each stage except the last, sent from each of its devices to one of the next."""
         by_layer = {i: top for top in self.costs.trace.root.children for i in top.layers or ()}
         each = len(by_layer) // self.split.pipeline
         last = [by_layer[i * each - 1] for i in range(1, self.split.pipeline)]
@@ -249,7 +251,7 @@ class _Step:
 
 class Part(NamedTuple):
     """A part of a forward pass: its layers, its routed weights, whether others of its weights are cut, whether its
-    result is by heads, and the sums inside it."""
+    result is split by heads, and the sums inside it."""
 
     step: Node
     layers: int
@@ -281,8 +283,8 @@ def _part(top: Node, step: Node) -> Part:
 
 
 def _sums_inside(step: Node, layer: Node) -> list[Node]:
-    """The products inside a part of which each device computes a share, and that are narrower than the part's result:
-    they are summed where they are used. So are rows of n-grams, of which each device has some."""
+    """The products inside a part that each device computes only a share of and that are narrower than the part's
+    result: they are summed where they are used. Rows of n-grams are too, since each device holds only some of them."""
     of_ngrams = [leaf for leaf in step.walk() if leaf.role is Role.NGRAM_EMBEDDING]
     if layer.layers is None:
         return of_ngrams

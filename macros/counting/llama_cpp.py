@@ -35,11 +35,11 @@ NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}  # of types, as
 @dataclass(frozen=True)
 class Setting:
     """The options of a context: tokens of all sequences, the number of sequences, whether they share one cache
-    (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits that a step may give, the
-    `unit` of tokens that caches are padded to, the type of values if it is another one, whether windows keep all tokens
-    (--swa-full), how many states a sequence keeps, whether windows have no cache of their own and latents are written
-    out as keys and values, as in builds before May 2025, and whether latents are stored as values too, as in builds of
-    2025.
+    (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits that a step may return, the
+    `unit` of tokens that caches are padded to, the type of values if it is a different one, whether windows keep all
+    tokens (--swa-full), how many states a sequence keeps, whether windows have no cache of their own and latents are
+    expanded into keys and values, as in builds before May 2025, and whether latents are also stored as values, as in
+    builds of 2025.
     """
 
     context: int
@@ -84,7 +84,7 @@ class Setting:
 
     def row_bytes(self, elements: int, head: int, are_values: bool = False) -> int:
         """Bytes of a row of the cache, for heads with this many elements. Raises `Problem` if the type does not allow
-        it."""
+        such a row."""
         dtype = self.values if are_values and self.values else self.dtype
         name = NAMES.get(dtype, dtype).upper()
         if name not in BLOCKS or name == "I32":
@@ -112,14 +112,14 @@ def has_windows(costs: Costs, setting: Setting | None = None) -> bool:
 
 
 def cache_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of keys and values, latents, and an indexer's keys: the KV buffer that it prints."""
+    """Bytes of keys and values, latents, and an indexer's keys: the KV buffer that llama.cpp prints."""
     return sum(part.keys + part.values for part in cache_parts(costs, setting))
 
 
 @dataclass(frozen=True)
 class Part:
-    """Cache entries of one kind: bytes of keys and of values in all of them, cells, whether they have a window, and
-    whether these are an indexer's keys."""
+    """Cache entries of one kind: the bytes of keys and of values in all of them, cells, whether they have a window, and
+    whether they hold an indexer's keys."""
 
     layers: tuple[int, ...]
     keys: int
@@ -157,7 +157,7 @@ def cache_parts(costs: Costs, setting: Setting) -> list[Part]:
 
 
 def state_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of recurrent states and convolutions, in 32 bits: the RS buffer that it prints."""
+    """Bytes of recurrent states and convolutions, in 32 bits: the RS buffer that llama.cpp prints."""
     return sum(size * len(layers) for layers, size in state_parts(costs, setting))
 
 
@@ -176,7 +176,7 @@ def state_of(k: CacheEntry) -> int:
 
 
 def output_bytes(costs: Costs, setting: Setting) -> int:
-    """Bytes of the logits that it returns: a row for each sequence."""
+    """Bytes of the logits that a step returns: a row for each sequence."""
     return costs.counts.values()["vocab_size"] * OUTPUT_BYTES * setting.sequences
 
 

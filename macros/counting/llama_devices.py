@@ -1,5 +1,5 @@
-"""llama.cpp on several devices in one module: which tensors, caches and states lie where, by its options and the free
-memory of each device.
+"""llama.cpp on several devices in one module: where tensors, caches and states are placed, given its options and the
+free memory of each device.
 
 Source: llama.cpp in `llama-cpp-python` 0.3.36: `src/llama-model.cpp` (`load_tensors`), `src/llama-arch.cpp` (tensors of
 the input and of the output), `src/llama-kv-cache.cpp`, `src/llama-kv-cache-iswa.cpp`, `src/llama-memory-recurrent.cpp`,
@@ -44,13 +44,13 @@ INPUTS = frozenset(
         TABLE_OF_LAYERS,
     )
 )
-# Architectures whose files hold the layers of multi-token prediction behind the others, which count as layers.
+# Architectures whose files have the layers for multi-token prediction after the others and count them as layers.
 WITH_DRAFTS = frozenset("glm4moe glm-dsa deepseek32 exaone-moe cohere2moe hunyuan-v3 bailingmoe2 mimo2 step35".split())
 # Tensors of routed experts, as --n-cpu-moe finds them.
 EXPERTS = tuple([f".ffn_{name}_{kind}exps" for name in ("up", "down", "gate", "gate_up") for kind in ("", "ch")])
 CONTEXT = 451 * MIB, 456 * MIB  # what its breakdown leaves unaccounted for on three RTX 4090
-SPREAD = Fraction(9, 10), Fraction(11, 10)  # of an estimate of all devices
-COPIES = 4  # copies of the inputs, if several devices work in turn on parts of a batch
+SPREAD = Fraction(9, 10), Fraction(11, 10)  # of an estimate for all devices
+COPIES = 4  # copies of the inputs, if several devices take turns on parts of a batch
 BACKENDS = ("CUDA", "ROCm", "MTL", "Metal", "SYCL", "Vulkan", "HIP", "MUSA", "CANN", "OpenCL", "RPC", "HTP")
 VENDORS = {"NVIDIA": "CUDA", "AMD": "ROCm", "Apple": "MTL", "Intel": "SYCL"}
 
@@ -94,8 +94,8 @@ def single(x: Fraction) -> Fraction:
 
 def device_of(layers: int, gpu_layers: int, shares: Sequence[Fraction], output_last: bool = False) -> list[int]:
     """The device of each layer, then of the output; -1 is the CPU. Each of the last `gpu_layers` places goes to the
-    first device whose share, added to those before, exceeds its position. In builds before 2026 the output is the last
-    to move to a device (`output_last`).
+    first device whose share, added to those before it, exceeds its position. In builds before 2026 the output is the
+    last to move to a device (`output_last`).
     """
     start = max(layers + (0 if output_last else 1) - gpu_layers, 0)
     placed = min(gpu_layers, layers + 1)
@@ -118,10 +118,10 @@ def device_of(layers: int, gpu_layers: int, shares: Sequence[Fraction], output_l
 
 @dataclass(frozen=True)
 class Asked:
-    """The request: the context, layers on devices, their shares, how they share the model, patterns of tensors that are
-    placed elsewhere, with their places (-1 for the CPU), the first layers whose experts are on the CPU, whether the
-    table of vectors for each layer lies with the output, as builds around b8680 place it, and whether the output moves
-    to a device last."""
+    """The request: the context, layers on devices, the devices' shares, how they share the model, patterns of tensors
+    that are placed elsewhere, with their places (-1 for the CPU), the number of first layers whose experts are on the
+    CPU, whether the table with vectors for each layer is placed with the output, as in builds around b8680, and whether
+    the output is the last to move to a device."""
 
     setting: llama_cpp.Setting
     gpu_layers: int | None
@@ -193,8 +193,8 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
 
 
 def context_in(costs: Costs, setting: llama_cpp.Setting, room: int) -> int:
-    """The longest context whose caches and states, of all devices, take at most this many bytes. Raises `Problem` if
-    none does."""
+    """The longest context whose caches and states, summed over all devices, take at most this many bytes. Raises
+    `Problem` if there is none."""
     unit = llama_cpp.CELLS * setting.streams
 
     def held(steps: int) -> int:
@@ -327,9 +327,9 @@ def _moved(own: Asked, name: str, place: int) -> int:
 
 
 def _padding(type_: str, columns: int, size: int) -> int:
-    """Bytes that a tensor takes more on a device of CUDA or HIP: the last row of a quantized one is as long as a
-    multiple of 512 elements (`ggml_backend_cuda_buffer_type_get_alloc_size` in ggml-cuda.cu), and each begins at a
-    multiple of 128 bytes."""
+    """The additional bytes that a tensor takes on a CUDA or HIP device: the last row of a quantized tensor is padded to
+    a multiple of 512 elements (`ggml_backend_cuda_buffer_type_get_alloc_size` in ggml-cuda.cu), and each tensor starts
+    at a multiple of 128 bytes."""
     rest = -columns % ROW_OF_CUDA if BLOCKS[type_][0] > 1 else 0
     more = bytes_of_row(type_, rest)
     return more + -(size + more) % ALIGNED_IN_CUDA
@@ -356,7 +356,7 @@ def format_of(costs: Costs, given: Conditions) -> str:
 
 
 def names_of(cards: Sequence[Card]) -> list[str]:
-    """The devices as llama.cpp calls them: CUDA0, CUDA1; devices that are already named so keep their numbers."""
+    """The devices as llama.cpp calls them: CUDA0, CUDA1; devices that already have such names keep their numbers."""
     return [
         card.name if card.name.startswith(BACKENDS) else f"{VENDORS.get(card.vendor, 'CUDA')}{i}"
         for i, card in enumerate(cards)
@@ -501,7 +501,7 @@ def _figures(
     places: Sequence[int],
     compute: tuple[int, int],
 ) -> list[Figure]:
-    """The figures of its log, in its order."""
+    """The figures of its log, in order."""
     setting = own.setting
     size = costs.formats.gguf.size(format_of(costs, given))
     parts = llama_cpp.cache_parts(costs, setting)
@@ -625,7 +625,7 @@ def _compute_figures(spots: Sequence[Spot], names: Sequence[str], compute: tuple
 def _sums(
     costs: Costs, own: Asked, spots: Sequence[Spot], names: Sequence[str], compute: tuple[int, int]
 ) -> list[Figure]:
-    """What its breakdown and its fit add up, and the host's buffer of a step: the input’s vectors and the masks."""
+    """The sums in its breakdown and its fit, and the host's buffer of a step: the input’s vectors and the masks."""
     found: list[Figure] = []
     for name, spot in zip(names, spots):
         if name != names[0] or len(spots) == 1:
@@ -665,7 +665,7 @@ def _draft_sums(
     compute: tuple[int, int],
     host: tuple[Fraction, Fraction],
 ) -> list[Figure]:
-    """The buffers of a draft's context, beside its cache: about as large as the model's own."""
+    """The buffers of a draft's context, other than its cache: about as large as the model's own."""
     outputs = llama_cpp.output_bytes(costs, own.setting)
     rule = "an estimate: the context of the draft has buffers of about the same size"
     found = [exactly("draft outputs", "output buffer size of the draft", outputs, "MiB", 2, rule, PROVED)]
@@ -716,7 +716,7 @@ def _enough(
     compute: tuple[int, int],
     places: Sequence[Place],
 ) -> list[str]:
-    """The changes each of which alone makes it certain to fit: fewer layers or experts on the devices, a cache in 8
+    """The changes that would each, on their own, guarantee a fit: fewer layers or experts on the devices, a cache in 8
     bits, a shorter context."""
     if not cards or all(place.most <= (place.limit or 0) for place in places):
         return []
@@ -752,11 +752,12 @@ def _enough(
 
 
 def _least(low: int, high: int, is_enough: Callable[[int], bool]) -> int | None:
-    """The smallest number that is enough, of those above `low`; None if none is. What is enough stays so for more."""
+    """The smallest sufficient number above `low`; None if there is none. If a number is sufficient, so are all larger
+    ones."""
     if high <= low:
         return None
     if not is_enough(high):
-        high -= 1  # of the last, nothing may be left
+        high -= 1  # the last one need not leave anything
         if high <= low or not is_enough(high):
             return None
     while high - low > 1:

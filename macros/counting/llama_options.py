@@ -12,7 +12,7 @@ OF_CONDITIONS = {"float32": "f32", "float16": "f16", "bfloat16": "f16"}
 
 OPTIONS = (
     Option("context", ("--ctx-size", "-c"), TOKENS, "tokens of all sequences"),
-    # not an option of its own: the context follows from it
+    # not an option of its own: it determines the context
     Option("room", ("--cache-memory",), BYTES, "memory of all caches; not an option of its own"),
     Option("parallel", ("--parallel", "-np"), WHOLE, "sequences, or slots of the server"),
     Option("batch", ("--batch-size", "-b"), TOKENS, "tokens handed over at once; 2,048"),

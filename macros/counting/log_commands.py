@@ -1,4 +1,4 @@
-"""What a command line in a log says: the model, and options with a valid value, by the engine's own grammar.
+"""Reads a command line in a log: the model, and the options with a valid value, by the engine's own grammar.
 
 Only names of options, numbers and plain words are kept, and a model's name without its path.
 """
@@ -27,7 +27,7 @@ PROGRAMS = {
     ),
     "ollama": ("llama-server ", "ollama_llama_server ", "ollama runner ", "ollama.exe runner ", "runner.exe "),
 }
-# Images whose entry point is such a program: what follows the tag is its command line.
+# Images whose entry point is such a program: whatever follows the tag is its command line.
 IMAGES = {
     "vllm": ("vllm/vllm-openai:", "rocm/vllm:", "nvcr.io/nvidia/vllm:"),
     "llama.cpp": ("ggml-org/llama.cpp:server", "ggerganov/llama.cpp:server"),
@@ -47,7 +47,7 @@ def model_name(path: str) -> str:
 
 
 def command_in(line: str, engine: str, options: Sequence[Option], facts: Facts) -> None:
-    """Options and the model of a command line that the log shows, by the engine's own grammar."""
+    """The options and the model of a command line that the log shows, by the engine's own grammar."""
     for program in (*PROGRAMS.get(engine, ()), *IMAGES.get(engine, ())):
         if program not in line:
             continue
@@ -85,7 +85,7 @@ def _file_in(rest: str) -> str:
 
 
 def _options_in(words: Sequence[str], options: Sequence[Option], facts: Facts) -> str:
-    """Options with a valid value among words; the value of an option that names the model."""
+    """The options with a valid value among words, and the value of an option that names the model."""
     known = {name: option for option in options for name in option.names}
     off = {name: option for option in options for name in option.off}
     model = ""
@@ -124,7 +124,7 @@ def _safe(option: Option, name: str, text: str) -> str:
 
 
 def draft_of(said: Mapping[str, object]) -> str:
-    """A draft's method and the tokens that it proposes, as a JSON object; "" without them."""
+    """A draft's method and the number of tokens that it proposes, as a JSON object; "" without them."""
     method, number = said.get("method"), said.get("num_speculative_tokens")
     if not isinstance(method, str) or not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 1000:
         return ""

@@ -1,4 +1,4 @@
-"""The facts of a start-up log besides its figures: version, model, architecture, options and devices, line by line.
+"""The facts of a start-up log other than its figures: version, model, architecture, options and devices, line by line.
 
 Only names of options and numbers, a model's name without its path, and a device's name are kept.
 """
@@ -15,7 +15,7 @@ from .log_forms import LETTERS, value_in, whole_before, whole_behind, word
 
 
 def _name_in(line: str, facts: Facts) -> None:
-    """The name under which a server offers its model, the first of several."""
+    """The name under which a server offers its model; the first if there are several."""
     said = model_name(value_in(line, "served_model_name").partition(",")[0].strip("[]'\" "))
     if said and said != "None" and "served" not in facts:
         facts["served"] = said
@@ -23,7 +23,7 @@ def _name_in(line: str, facts: Facts) -> None:
 
 # vLLM
 
-# Of its lists of arguments that differ from the defaults, and of its config: keys that are options here.
+# Keys that are options here, from its lists of arguments that differ from the defaults, and from its config.
 OF_VLLM = {
     "tensor_parallel_size": "--tensor-parallel-size",
     "pipeline_parallel_size": "--pipeline-parallel-size",
@@ -55,7 +55,7 @@ SWITCHES_OF_VLLM = {
     "language_model_only": ("--language-model-only", ""),
     "disable_hybrid_kv_cache_manager": ("--disable-hybrid-kv-cache-manager", ""),
 }
-# Numbers behind a mark in a line, as options; the first that is found counts.
+# Numbers after a marker in a line, as options; the first match counts.
 BEHIND_IN_VLLM = (
     ("max seq len (", "--max-model-len"),
     ("max_seq_len (", "--max-model-len"),
@@ -90,7 +90,7 @@ def of_vllm(line: str, facts: Facts) -> None:
             facts["--gdn-prefill-backend"] = kernel
     if " tokens, Maximum concurrency for " in line and "version" not in facts:  # one line since 0.28
         facts["version"] = "0.33"
-    if "Updating mamba_ssm_cache_dtype to " in line:  # of a config, or its default for the type
+    if "Updating mamba_ssm_cache_dtype to " in line:  # from a config, or its default for the type
         facts["--mamba-ssm-cache-dtype"] = word(line.partition("_dtype to ")[2].removeprefix("'"), SMALL)
     if "Raising max_num_batched_tokens from " in line and (said := whole_behind(line, " to ")):
         facts["--max-num-batched-tokens"] = said
@@ -133,7 +133,7 @@ def _arguments_of_vllm(line: str, facts: Facts) -> None:
 
 
 def _draft_of_vllm(line: str, facts: Facts) -> None:
-    """A draft's method and the tokens that it proposes."""
+    """A draft's method and the number of tokens that it proposes."""
     if "--speculative-config" in facts:
         return
     method, number = "", ""
@@ -245,7 +245,7 @@ SIZES = {
     "n_vocab": "vocab_size",
 }
 SWITCHES_OF_LLAMA = (("kv_unified = true", "--kv-unified"), ("using full-size SWA cache", "--swa-full"))
-# Which cache the lines behind a mark are of.
+# Which cache the lines after a marker are about.
 KINDS = (
     ("creating non-SWA KV cache", "cache"),
     ("creating main KV cache", "cache"),
@@ -371,7 +371,8 @@ def devices_in(line: str, engine: str, devices: list[tuple[str, int]]) -> None:
 
 
 def kind_of(line: str, kind: str) -> str:
-    """The cache of llama.cpp that the following lines are about; all lines of a draft are about the draft's."""
+    """The cache of llama.cpp that the following lines are about; every line about a draft is about the draft's
+    cache."""
     if "draft model" in line and "loading" in line or "creating MTP draft context" in line:
         return "draft"
     for mark, meant in KINDS:
@@ -383,7 +384,7 @@ def kind_of(line: str, kind: str) -> str:
 
 
 def rank_of(line: str) -> str:
-    """The rank of a line of SGLang, which follows the time in brackets; "" if there is only one."""
+    """The rank in a line of SGLang, which follows the time in brackets; "" if there is only one."""
     for part in line[:160].split("[")[1:]:
         _, found, rest = part.partition("]")[0].partition(" TP")
         if found:
@@ -392,7 +393,7 @@ def rank_of(line: str) -> str:
 
 
 def sizes_in(facts: Mapping[str, str]) -> dict[str, int]:
-    """The sizes of a model among facts, by the key of a config; zeros are left out."""
+    """The sizes of a model among facts, by the key of a config, without zeros."""
     return {meant: int(facts[key]) for key, meant in SIZES.items() if facts.get(key, "0") != "0"}
 
 

@@ -1,7 +1,8 @@
-"""The lines of a start-up log, as each engine writes them: forms with a number, and the marks that only one engine has.
+"""The lines of a start-up log, as each engine writes them: forms with a number, and the markers that only one engine
+has.
 
 A form is text with gaps: `{n}` is the number, `{d}` the device, `{s}` a size with its unit, `{_}` anything up to the
-text behind it.
+text after it.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Form:
 
     @cached_property
     def sure(self) -> str:
-        """The longest text that is in every such line."""
+        """The longest text that every such line contains."""
         return max([part for part in self.parts if not part.startswith("{")], key=len)
 
 
@@ -168,7 +169,7 @@ OLLAMA = (
     *LLAMA,
 )
 FORMS = {"vllm": VLLM, "sglang": SGLANG, "llama.cpp": LLAMA, "ollama": OLLAMA}
-# What only one engine writes; the first that is found decides, and Ollama's lines hold llama.cpp's.
+# Markers that only one engine writes; the first one found decides, and Ollama's lines contain llama.cpp's.
 MARKS = (
     ("sglang", ("server_args=ServerArgs(", "sglang", "KV Cache is allocated. ", "max_total_num_tokens=")),
     (
@@ -210,13 +211,13 @@ MARKS = (
         ),
     ),
 )
-# Forks, by what only they write: most of their rules are those of the engine that they began as.
+# Forks, by what only they write: most of their rules are those of the engine they were forked from.
 FORKS = (
     ("ik_llama.cpp", ("mla_attn = ", "fused_moe = ", "attn_max_b = ", "c^KV (", "llm_prepare_mla:")),
     ("KoboldCpp", ("Welcome to KoboldCpp",)),
     ("vLLM Ascend", ("vllm_ascend", "NPU graph memory")),
 )
-# Where an engine starts once more in the same log.
+# Where an engine starts again in the same log.
 STARTS = {
     "vllm": ("vLLM API server version", "non-default args", "Initializing an LLM engine", "Initializing a V"),
     "sglang": ("server_args=ServerArgs(",),
@@ -244,7 +245,7 @@ class Found:
 
     @property
     def text(self) -> str:
-        """The number as it was printed, without what stood around it."""
+        """The number as printed, without the text around it."""
         whole, rest = divmod(abs(self.number.numerator) * 10**self.digits // self.number.denominator, 10**self.digits)
         said = f"{whole:,}"
         if self.digits:
@@ -254,7 +255,7 @@ class Found:
         return f"{said}{space}{self.unit}" if self.unit else said
 
     def of_kind(self, kind: str, keys: Sequence[str]) -> Found:
-        """The same figure of another kind, if it has one of these keys: of windows, of an indexer, or of a draft."""
+        """This figure as another kind, if it has one of these keys: of windows, of an indexer, or of a draft."""
         if not kind or self.key not in keys:
             return self
         is_apart = kind in ("draft", "projector")
@@ -288,14 +289,14 @@ def matched(form: Form, line: str, number: int) -> Found | None:
 
 
 def place_of(text: str, part: str, start: int) -> int:
-    """The position of a part of a text, searched from a position on; -1 if it is missing."""
+    """The position of a substring, searched from a position on; -1 if it is missing."""
     before, found, _ = text[start:].partition(part)
     return start + len(before) if found else -1
 
 
 def _places(parts: Sequence[str], line: str) -> list[int]:
-    """Where a form may begin in a line: where its first text occurs, or at the start of the line for a form that begins
-    with a device."""
+    """Where a form may start in a line: wherever its first text occurs, or at the start of the line for a form that
+    starts with a device."""
     first = parts[0]
     if first.startswith("{"):
         return [0] if parts[1] in line else []
@@ -310,7 +311,7 @@ def _places(parts: Sequence[str], line: str) -> list[int]:
 
 
 def _captured(parts: Sequence[str], line: str, start: int) -> dict[str, str] | None:
-    """The texts in the gaps of a form from a place on; None if the line does not match."""
+    """The texts in the gaps of a form from a position on; None if the line does not match."""
     at = start
     found: dict[str, str] = {}
     for i, part in enumerate(parts):
@@ -336,7 +337,7 @@ def _captured(parts: Sequence[str], line: str, start: int) -> dict[str, str] | N
 
 
 def _end_of_number(line: str, at: int) -> int:
-    """Where a number ends that begins at a place: a point or a comma belongs to it before a digit."""
+    """Where a number that starts at a position ends: a point or a comma belongs to it if a digit follows."""
     end = at
     while end < len(line) and (
         line[end] in DIGITS or line[end] in ".," and line[end + 1 : end + 2] in DIGITS and line[end + 1 : end + 2]
@@ -346,7 +347,7 @@ def _end_of_number(line: str, at: int) -> int:
 
 
 def word(text: str, signs: str) -> str:
-    """The leading part of a text that consists of these characters."""
+    """The leading part of a string that consists of these characters."""
     end = 0
     while end < len(text) and text[end] in signs and end < 96:
         end += 1
@@ -354,21 +355,21 @@ def word(text: str, signs: str) -> str:
 
 
 def whole_behind(line: str, mark: str) -> str:
-    """The whole number after a mark; "" if there is none, or if it is too long."""
+    """The whole number after a marker; "" if there is none, or if it is too long."""
     _, found, rest = line.partition(mark)
     said = word(rest, DIGITS) if found else ""
     return said if 0 < len(said) < 12 else ""
 
 
 def whole_before(line: str, mark: str) -> str:
-    """The whole number before a mark."""
+    """The whole number before a marker."""
     before, found, _ = line.partition(mark)
     said = before.split(" ")[-1].replace(",", "")
     return said if found and said and all(c in DIGITS for c in said) and len(said) < 12 else ""
 
 
 def value_in(line: str, key: str) -> str:
-    """The value of a key in a dict or a call as Python writes them; "" without one."""
+    """The value of a key in a dict or a call as Python writes them; "" if it is missing."""
     for before, behind in (
         ("'" + key + "': ", ",}"),
         ('"' + key + '": ', ",}"),

@@ -1,8 +1,8 @@
 """Reads the start-up log of an inference engine: which engine it is, its version, model, options and devices, and the
 figures that it prints.
 
-Only what is taken out is kept: names of options and numbers, the model's name without its path, a device's name. A line
-that no form matches is left alone; nothing of it is guessed, kept or shown.
+Only recognized facts are kept: names of options and numbers, the model's name without its path, a device's name. A line
+that no form matches is skipped; nothing from it is guessed, kept or shown.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ OF_DRAFTS = (
     *("file", "bits", "parameters", "offloaded", "model", "state", "compute", "outputs", "slot"),
     *("cache size", "cache cells", "cache K", "cache V", "state size"),
 )
-NAMED = ("draft", "projector")  # kinds whose figures are all apart
+NAMED = ("draft", "projector")  # kinds whose figures are all kept apart
 # Figures that Ollama prints before it starts a runner.
 BEFORE_LOADING = ("all", "repeating", "nonrepeating", "all weights", "estimate", "graph")
-# What llama.cpp prints while it tries how much fits: a table of each trial, and that the first one does not.
+# What llama.cpp prints while it tries how much fits: a table for each trial, and a message that the first does not fit.
 TRIAL, LOADED = "memory_breakdown_print:", "model"
 REFITTED = ("need to reduce device memory", "context size reduced", "set ngl_per_device")
 # Facts that hold for every start in a log.
@@ -36,11 +36,11 @@ OF_SERVER = ("version",)
 
 @dataclass(frozen=True)
 class Log:
-    """What a log says of one start: the engine, its version, the model's name, options as words of the engine's command
-    line, the devices with the free memory of each (in MiB), the figures in their order, the number of lines, the format
-    of the weights, their type and quantization, the model's architecture, the name of its file, its sizes by the key of
-    a config, which of how many starts it is, the fork of the engine that wrote it, and the name under which a server
-    offers the model."""
+    """The facts of one start in a log: the engine, its version, the model's name, options as words of the engine's
+    command line, the devices with the free memory of each (in MiB), the figures in order, the number of lines, the
+    format of the weights, their type and quantization, the model's architecture, the name of its file, its sizes by the
+    key of a config, the start's number and how many starts there are, the fork of the engine that wrote it, and the
+    name under which a server offers the model."""
 
     engine: str
     version: str
@@ -63,7 +63,7 @@ class Log:
 
 @dataclass
 class _Start:
-    """One start, while it is read."""
+    """One start of the engine, as parsed so far."""
 
     facts: Facts = field(default_factory=dict[str, str])
     devices: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
@@ -76,8 +76,8 @@ class _Start:
 
 
 def read_log(text: str, engine: str = "", start: int = 0) -> Log:
-    """The facts of a log; the engine is found by what only it writes, unless it is named. The engine is "" if it is
-    unknown. Of several starts, the one with the most figures counts, or the one with the number `start`, from 1."""
+    """The facts of a log. The engine is recognized by what only it writes, unless it is named; it is "" if unknown. Of
+    several starts, the one with the most figures counts, or the one with the number `start`, counted from 1."""
     lines = [plain(line) for line in text.split("\n")[:MOST_LINES]]
     name = engine or engine_of(lines)
     starts: list[_Start] = []
@@ -121,7 +121,8 @@ def _add_ranks(engine: str, facts: Facts) -> None:
 
 
 def _services(lines: Sequence[str]) -> list[str]:
-    """The services in a log of several, whose names precede each line: `web | `; one of "" without them."""
+    """The services in a log of several, whose names precede each line: `web | `; just "" if lines have no such
+    names."""
     counts: dict[str, int] = {}
     for line in lines:
         name, found, _ = line.partition(" | ")
@@ -132,7 +133,7 @@ def _services(lines: Sequence[str]) -> list[str]:
 
 
 def _starts(lines: Sequence[str], engine: str, service: str) -> list[_Start]:
-    """The starts of an engine in these lines, or in those of one service, each with its facts and figures."""
+    """The starts of an engine in these lines, or in the lines of one service, each with its facts and figures."""
     options = () if not engine else options_of("llama.cpp" if engine == "ollama" else engine)
     this = _Start()
     starts = [this]
@@ -153,7 +154,7 @@ def _starts(lines: Sequence[str], engine: str, service: str) -> list[_Start]:
 
 
 def _begins(line: str, engine: str, this: _Start) -> bool:
-    """Whether a further start begins with this line: not the load of a draft, nor another rank's."""
+    """Whether another start begins with this line, rather than the load of a draft or another rank's."""
     if this.kind == "draft" or "_DP" in line and "_DP0" not in line:
         return False
     if engine == "ollama" and all(one.key in BEFORE_LOADING for one in this.found):
@@ -166,7 +167,7 @@ def _begins(line: str, engine: str, this: _Start) -> bool:
 
 
 def _next(this: _Start, engine: str) -> _Start:
-    """Begin a further start, which keeps the facts that hold for the whole log."""
+    """Begins another start, which keeps the facts that hold for the whole log."""
     following = _Start({key: value for key, value in this.facts.items() if key in OF_SERVER})
     if engine == "ollama":
         following.devices = list(this.devices)
@@ -214,7 +215,8 @@ def _read_line(line: str, command: str, number: int, engine: str, options: Seque
 
 
 def _is_trial(line: str, this: _Start) -> bool:
-    """Whether a line of llama.cpp is about a trial of what fits, before it loads: also the estimate, if it does not."""
+    """Whether a line of llama.cpp is about a trial of what fits, before it loads; the estimate counts too, if it does
+    not fit."""
     if any(mark in line for mark in REFITTED):
         this.found = [one for one in this.found if one.key != "projected"]
     if "print_info: no_alloc = " in line:
@@ -223,7 +225,7 @@ def _is_trial(line: str, this: _Start) -> bool:
 
 
 def _see_draft(line: str, this: _Start) -> None:
-    """Count the models that a rank of SGLang has loaded, and those that have pools: the second is the draft."""
+    """Counts the models that a rank of SGLang has loaded, and those that have pools: the second is the draft."""
     rank = log_facts.rank_of(line)
     if "Load weight begin" in line:
         this.loads[rank] = this.loads.get(rank, 0) + 1
@@ -232,13 +234,13 @@ def _see_draft(line: str, this: _Start) -> None:
 
 
 def _is_of_draft(line: str, this: _Start) -> bool:
-    """Whether a line of SGLang is of the draft."""
+    """Whether a line of SGLang is about the draft."""
     rank = log_facts.rank_of(line)
     return this.loads.get(rank, 0) > 1 if "Load weight" in line else this.pools.get(rank, 0) > 0
 
 
 def plain(line: str) -> str:
-    """A line without the codes of colors, with single spaces, and with quotes as they were before they were quoted."""
+    """A line without color codes, with single spaces, and with quotes as they were before they were escaped."""
     if len(line) > LONGEST_LINE:
         line = line[:LONGEST_LINE]
     if "\x1b" in line:
@@ -249,7 +251,7 @@ def plain(line: str) -> str:
 
 
 def engine_of(lines: Sequence[str]) -> str:
-    """The engine that wrote these lines; "" for none that is known."""
+    """The engine that wrote these lines; "" if none is recognized."""
     counts: dict[str, int] = {}
     for line in lines:
         for name, marks in MARKS:
@@ -266,7 +268,7 @@ def engine_of(lines: Sequence[str]) -> str:
 
 
 def fork_of(lines: Sequence[str]) -> str:
-    """The fork that wrote these lines; "" for none that is known."""
+    """The fork that wrote these lines; "" if none is recognized."""
     for line in lines:
         for name, marks in FORKS:
             if any(mark in line for mark in marks):

@@ -20,12 +20,12 @@ from .log_rows import Beside, Row, State, is_counted, is_host, last_of, number_o
 from .serving import GIB
 from .vllm_options import MODEL_DRAFTS, UNCOUNTED
 
-UNNAMED = "0.24"  # of vLLM, whose rules are tried where a log names no version
-UNTAGGED = "0.1.dev"  # how a build from a copy of vLLM's repository without its tags calls itself
+UNNAMED = "0.24"  # for vLLM, whose rules are tried where a log names no version
+UNTAGGED = "0.1.dev"  # what a build from a copy of vLLM's repository without its tags calls itself
 MIXES = {2: "Q2_K", 3: "Q3_K_M", 4: "Q4_K_M", 5: "Q5_K_M", 6: "Q6_K", 8: "Q8_0"}  # by bits, rounded down
 MOST_RANKS = 16
 MOST_LAYERS = 256
-# What vLLM and SGLang call a quantization, as a format of weights; other methods leave it to the file.
+# What vLLM and SGLang call a quantization, as a format of weights; other methods leave that to the file.
 QUANTIZATIONS = {
     "fp8": "fp8",
     "awq": "awq-4bit-g128",
@@ -55,7 +55,7 @@ class Replay:
 
 
 def version_in(log: Log, engine: str) -> str:
-    """The version of a log in the form that the engine's rules take; "" if there is none, but for vLLM `UNNAMED`."""
+    """The version in a log in the form that the engine's rules take; "" without one, except `UNNAMED` for vLLM."""
     if engine in ("vllm", "ollama"):
         parts = log.version.split(".")
         is_number = len(parts) > 1 and all(part.isdigit() for part in parts[:2]) and not _is_untagged(log)
@@ -69,8 +69,8 @@ def _is_untagged(log: Log) -> bool:
 
 
 def format_in(log: Log, published: Collection[str], named: str) -> str:
-    """The format of the weights: of the file, of the model's name, of the quantization, or of the type without one;
-    `published` are those of the model's own file."""
+    """The format of the weights according to the file, the model's name, the quantization, or, without one, the type;
+    `published` are the formats of the model's own file."""
     if log.weights in ("F16", "BF16") and "mxfp4" in published:  # a file keeps the maker's experts
         return "MXFP4_MOE"
     if log.weights in WEIGHTS:
@@ -86,7 +86,7 @@ def format_in(log: Log, published: Collection[str], named: str) -> str:
 
 def nearest_mix(log: Log, name: str) -> str:
     """The mix of llama-quantize that is nearest in bits to a file in its maker's own mix. The bits are those that the
-    log prints, or those in the file's name; "" without either."""
+    log prints, or those in the file's name; "" if there are none."""
     bits = last_of(log, "bits")
     whole = 0 if bits is None else int(bits.number)
     for piece in name.lower().replace("-", "_").replace(".", "_").split("_") if not whole else ():
@@ -103,7 +103,7 @@ def values_of(log: Log) -> tuple[dict[str, Value], tuple[str, ...]]:
     if values.get("cache") in UNCOUNTED:  # all else is compared
         values = {key: value for key, value in values.items() if key != "cache"}
     rooms = [one for one in log.found if one.key == "room"]
-    if rooms:  # all ranks take the smallest number of blocks
+    if rooms:  # all ranks use the smallest number of blocks
         values["room"] = _room(min(rooms, key=lambda one: one.number))
     if log.engine == "sglang":
         tokens = [int(one.number) for one in log.found if one.key in ("tokens", "pool tokens")]
@@ -151,16 +151,16 @@ def replay(
     version: str = "",
     parts: Sequence[tuple[str, int]] = (),
 ) -> Replay:
-    """Compare a log with what is counted for this model under the options that it names. `asked` are further options,
-    `parts` the bytes of what an engine loads in addition to the text part, each with its name. Raises `Problem` if the
-    engine or its rules for the model are not known."""
+    """Compares a log with the figures computed for this model under the options that the log names. `asked` are further
+    options, `parts` the bytes of anything an engine loads in addition to the text part, each with its name. Raises
+    `Problem` if the engine or its rules for the model are not known."""
     if log.engine not in deploying.ENGINES:
         raise Problem(
             "no engine is known that writes such a log", "give a start-up log of vLLM, SGLang, llama.cpp or Ollama"
         )
     values, words = values_of(log)
     if log.engine in ("vllm", "sglang") and longest and "length" not in values:
-        values["length"] = longest  # the default: what the model was made for
+        values["length"] = longest  # the default: the length the model was made for
     chosen = asked or {}
     if log.engine != "ollama":  # whose options have other units than those of the server that it starts
         values |= chosen
@@ -183,11 +183,11 @@ def replay(
     unknown = _unknown_type(log, values) or _uncounted_draft(log, values)
     beside = Beside(best, why, alike, tuple(parts), log.quantization, ranks, has_format, unknown)
     rows = rows_of(log, beside, values)
-    if why and first is not None:  # what is equal without the change needs no explanation
+    if why and first is not None:  # figures that are equal without the change need no explanation
         plain = rows_of(log, replace(beside, deployment=first, why=""), values)
         rows = [before if before.state == State.EQUAL else row for before, row in zip(plain, rows)]
     advice = [] if unknown else _advice(log, best, {**values, **change}, longest)
-    if not is_known:  # nothing can be too small of which the log does not print the size
+    if not is_known:  # nothing can be too small if the log does not print its size
         advice = [one for one in advice if not one.startswith("Device ")]
     return Replay(tuple(rows), best, words, tuple(advice))
 
@@ -202,7 +202,7 @@ def _unknown_type(log: Log, values: Mapping[str, Value]) -> str:
 
 
 def _uncounted_draft(log: Log, values: Mapping[str, Value]) -> str:
-    """Which layers of a draft lie in the cache without being counted; "" if there are none."""
+    """Which layers of a draft are in the cache without being counted; "" if there are none."""
     said = values.get("draft")
     if log.engine != "vllm" or not isinstance(said, dict) or said.get("method") not in MODEL_DRAFTS:
         return ""
@@ -219,7 +219,7 @@ def title_of(log: Log, deployment: Deployment) -> str:
 
 @dataclass(frozen=True)
 class _Counted:
-    """What a log is counted with."""
+    """What a log is compared with."""
 
     log: Log
     costs: Costs
@@ -240,8 +240,8 @@ class _Counted:
 
 
 def _best_of(counted: _Counted) -> tuple[Deployment | None, Deployment, str, dict[str, Value]]:
-    """The deployment without a change, the one that most figures agree with, and the change that it has, in words and
-    as options. Raises `Problem`."""
+    """The deployment without a change, the one that most figures agree with, and its change, in words and as options.
+    Raises `Problem`."""
     best: Deployment | None = None
     first: Deployment | None = None
     wrong: Problem | None = None
@@ -251,7 +251,7 @@ def _best_of(counted: _Counted) -> tuple[Deployment | None, Deployment, str, dic
         try:
             one = counted.deploy(change)
         except Problem as problem:
-            wrong = wrong or problem  # the first is of the options as they are
+            wrong = wrong or problem  # the first uses the options unchanged
             continue
         if not change:
             first = one
@@ -269,7 +269,7 @@ def _best_of(counted: _Counted) -> tuple[Deployment | None, Deployment, str, dic
 
 
 def _with_context(counted: _Counted, deployment: Deployment) -> list[tuple[str, dict[str, Value]]]:
-    """The context that the size of llama.cpp's cache means, for a part of a log that does not state it."""
+    """The context implied by the size of llama.cpp's cache, for a part of a log that does not state it."""
     log = counted.log
     if log.engine not in ("llama.cpp", "ollama") or "context" in counted.values or last_of(log, "windows") is not None:
         return []
@@ -296,7 +296,7 @@ def _room(one: Found) -> list[int]:
 
 
 def _in_16_bits(counted: _Counted, change: Mapping[str, Value]) -> Deployment | None:
-    """The same with all weights in 16 bits, for a log that does not say how many of them are quantized."""
+    """The deployment with all weights in 16 bits, for a log that does not say how many of them are quantized."""
     is_quantized = counted.given.format not in (PUBLISHED, *FLOATS) or counted.log.quantization not in ("", "None")
     if counted.log.engine not in ("vllm", "sglang") or not is_quantized:
         return None
@@ -307,8 +307,8 @@ def _in_16_bits(counted: _Counted, change: Mapping[str, Value]) -> Deployment | 
 
 
 def _even(log: Log, cards: Sequence[Card]) -> list[Card]:
-    """Devices whose free memory a log does not state: in proportion to the layers that their caches show, the output on
-    the last; otherwise to their caches and weights."""
+    """Estimates the free memory of devices for which a log does not state it: in proportion to the layers that their
+    caches show, with the output on the last; otherwise in proportion to their caches and weights."""
     sizes: list[int] = []
     layers = _layers_in(log, cards)
     if layers:
@@ -321,7 +321,8 @@ def _even(log: Log, cards: Sequence[Card]) -> list[Card]:
 
 
 def _layers_in(log: Log, cards: Sequence[Card]) -> list[int]:
-    """The layers of each device, by the sizes of their caches and states; none if these do not tell."""
+    """The layers of each device, derived from the sizes of their caches and states; empty if these do not determine
+    them."""
     counts = [0] * len(cards)
     for key in ("cache", "windows", "state"):
         sizes = [
@@ -338,7 +339,7 @@ def _layers_in(log: Log, cards: Sequence[Card]) -> list[int]:
 
 
 def _in_units(sizes: Sequence[Fraction]) -> list[int]:
-    """Sizes of 0.01 MiB as multiples of the largest that all are multiples of, to their last digit."""
+    """Sizes of 0.01 MiB as multiples of the largest unit that divides all of them, to their last digit."""
     total = sum(sizes, Fraction(0))
     for parts in range(1, MOST_LAYERS) if total else ():
         counts = [int(size * parts / total + Fraction(1, 2)) for size in sizes]
@@ -401,7 +402,7 @@ def _variants_of_vllm(log: Log, values: Mapping[str, Value]) -> list[tuple[str, 
 
 
 def _blocks_in(log: Log) -> list[int]:
-    """The blocks that a log prints, or blocks of 16 tokens that its tokens are, if it prints no memory."""
+    """The blocks that a log prints or, if it prints no memory, its tokens in blocks of 16."""
     blocks = last_of(log, "blocks")
     if blocks is not None:
         return [int(blocks.number)]
@@ -418,7 +419,7 @@ def _of_ollama(counted: _Counted, given: Conditions, values: dict[str, Value]) -
     is_own = any(one.key == "weights" or one.key == "cache" and one.digits == 1 for one in log.found)
     has_buffers = any(one.key in ("model", "cache", "compute") for one in log.found)
     if not has_buffers and counted.version and counted.costs.formats.gguf.converted.is_own_of_ollama:
-        is_own = True  # before it loads, a server of its own engine prints only what it estimates
+        is_own = True  # before it loads, a server of its own engine prints only an estimate
     if not is_own or any(one.key == "model" for one in log.found):
         from .ollama import command_of, on_server, server_options
 
@@ -442,7 +443,7 @@ def _middle(figure: Figure) -> str:
 
 
 def _advice(log: Log, deployment: Deployment, values: Mapping[str, Value], made_for: int) -> list[str]:
-    """What to change, by the log's own figures."""
+    """What to change, judging by the log's own figures."""
     found: list[str] = []
     longest = next((f for f in deployment.figures if f.key == "longest"), None)
     concurrency = next((f for f in deployment.figures if f.key == "concurrency"), None)

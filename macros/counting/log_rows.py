@@ -26,7 +26,7 @@ class State(StrEnum):
     ALONE = "not counted"
 
 
-# Figures that depend on what no shape says.
+# Figures that no shape determines.
 MEASURED = {
     "graphs": "CUDA graphs: the engine measures them; the same for every context",
     "outside": "CUDA context and libraries: the engine measures them",
@@ -41,36 +41,36 @@ MEASURED = {
     "draft values": "the draft’s own cache",
 }
 NAMES = {"memory": "memory of the device"}
-# Figures that a log gives, and from which the others follow.
+# Figures that a log states, and from which the others follow.
 GIVEN = {
     "vllm": ("room", "memory"),
     "sglang": ("tokens", "pool tokens", "slots", "draft pool tokens"),
     "llama.cpp": (),
     "ollama": (),
 }
-ABOVE = Fraction(3, 100)  # by which loaded weights may be more than counted: buffers of kernels
-FIFTH = Fraction(1, 5)  # by which llama.cpp's compute buffers may differ from their estimate
-WORKSPACES = GIB // 2  # by which SGLang's free memory may be less: what libraries and the allocator take
+ABOVE = Fraction(3, 100)  # by how much loaded weights may exceed the computed ones: buffers of kernels
+FIFTH = Fraction(1, 5)  # by how much llama.cpp's compute buffers may differ from their estimate
+WORKSPACES = GIB // 2  # by how much less SGLang's free memory may be: what libraries and the allocator take
 DEFAULT_SHARES = (Fraction(90, 100), Fraction(92, 100))  # of vLLM, by version
-OTHER_TYPE = 2  # by which a single table may: 16 bits instead of 8
+OTHER_TYPE = 2  # by how much a single table may differ: 16 bits instead of 8
 OF_WEIGHTS = ("file", "bits", "model", "projected", "weights", "repeating", "nonrepeating", "all weights")
 # Figures that follow from the rows of the cache.
 OF_CACHE = (
     *("tokens", "old tokens", "concurrency", "blocks", "longest", "block", "padding", "layers"),
     *("cache", "keys", "values", "cache size", "cache K", "cache V", "windows", "index", "draft keys", "draft values"),
 )
-OF_RANKS = ("tokens", "old tokens", "concurrency", "blocks", "longest")  # that each rank may print of its own memory
+OF_RANKS = ("tokens", "old tokens", "concurrency", "blocks", "longest")  # that each rank may print for its own memory
 PREDICTION = "the layers of multi-token prediction"  # the name of such a part
-ROUGHLY = Fraction(1, 100)  # of a thousand million elements: the last digit of a printed number
+ROUGHLY = Fraction(1, 100)  # for a billion elements: the last digit of a printed number
 _PARTS = ("", "_", "-")  # CUDA0, CUDA0_Split, HTP0-REPACK, and not CUDA01
 OWN_MIX = "a format of its own"  # in a model's name
-OTHER_MIX = Fraction(1, 3)  # by which a maker's own mix may differ from llama-quantize's
+OTHER_MIX = Fraction(1, 3)  # by how much a maker's own mix may differ from llama-quantize's
 
 
 @dataclass(frozen=True)
 class Row:
-    """A figure of a log: its line, its words, what was printed, what is counted (empty for none), how they compare, and
-    the rule or the cause."""
+    """A figure of a log: its line, its label, the printed value, the computed value (empty if there is none), how they
+    compare, and the rule or the cause."""
 
     line: int
     what: str
@@ -82,10 +82,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Beside:
-    """What a log is compared with: what was counted, by which change (`why`), the weights in 16 bits if a log does not
-    say how much of them is quantized, bytes of parts that an engine loads beside the text part, each with its name, the
-    method of the quantization, what the other ranks have room for, whether a format of the weights is known, and why
-    the cache is another than the counted one (empty if nothing says that it is)."""
+    """What a log is compared with: the deployment, the change that led to it (`why`), the weights in 16 bits if a log
+    does not say how many of them are quantized, bytes of parts that an engine loads in addition to the text part, each
+    with its name, the method of the quantization, what the other ranks have room for, whether the format of the weights
+    is known, and why the cache differs from the computed one (empty if nothing says that it does)."""
 
     deployment: Deployment
     why: str = ""
@@ -119,7 +119,7 @@ def rows_of(log: Log, beside: Beside, values: Mapping[str, Value]) -> list[Row]:
 
 
 def _own_figures(log: Log, values: Mapping[str, Value]) -> list[Figure]:
-    """Figures that follow from others of the same log: the part of the memory that vLLM may take."""
+    """Figures that follow from others in the same log: the part of the memory that vLLM may take."""
     memory, share = last_of(log, "memory"), values.get("share")
     if log.engine != "vllm" or memory is None:
         return []
@@ -185,7 +185,7 @@ def _row(one: Found, log: Log, beside: Beside) -> Row:
 
 
 def _candidates(one: Found, deployment: Deployment) -> list[Figure]:
-    """The figures that a printed one may be, the likeliest first."""
+    """The figures that a printed one may be, most likely first."""
     found = _figures(deployment, one)
     if one.key == "tokens":
         found += [f for f in deployment.figures if f.key == "old tokens"]
@@ -204,7 +204,7 @@ def _near(one: Found, figure: Figure, why: str) -> Row:
 
 
 def _explained(one: Found, figure: Figure, log: Log, beside: Beside) -> tuple[State, str] | None:
-    """The state and the cause of a figure that is another than the counted one, if the cause is known."""
+    """The state and the cause of a figure that differs from the computed one, if the cause is known."""
     printed, counted = bytes_of(one), figure.most
     if one.key in ("loaded", "checkpoint"):
         return _loaded(printed, figure, beside, WORKSPACES if log.engine == "sglang" else 0, one.key == "checkpoint")
@@ -238,7 +238,8 @@ def _explained(one: Found, figure: Figure, log: Log, beside: Beside) -> tuple[St
 
 
 def _with_prediction(printed: Fraction, counted: Fraction, beside: Beside, one: Found) -> str:
-    """Why a file has a layer, or elements, more: its layer of multi-token prediction; "" if that is not the cause."""
+    """Why a file has an additional layer, or more elements: its layer of multi-token prediction; "" if that is not the
+    cause."""
     for name, size in beside.parts:
         if name == PREDICTION and (
             printed == counted + 1 if one.unit == "" else abs(printed - counted - Fraction(size, 2 * 10**9)) < ROUGHLY
@@ -248,12 +249,12 @@ def _with_prediction(printed: Fraction, counted: Fraction, beside: Beside, one: 
 
 
 def _is_row_more(one: Found, figure: Figure, log: Log) -> bool:
-    """Whether a buffer of logits has a row for one sequence more than a log without `n_seq_max` shows."""
+    """Whether a buffer of logits has a row for one more sequence than a log without `n_seq_max` shows."""
     return "--parallel" not in log.words and is_near(_at(figure, figure.most * 2), one)
 
 
 def _loaded(printed: Fraction, figure: Figure, beside: Beside, spare: int, is_file: bool) -> tuple[State, str] | None:
-    """Why more weights are loaded, or in a file, than counted: other parts of the model, buffers of kernels, or layers
+    """Why more weights are loaded, or in a file, than computed: other parts of the model, buffers of kernels, or layers
     that a quantized file leaves in 16 bits."""
     rotary = max([f.most for f in beside.deployment.more if f.key == "rotary"], default=Fraction(0))
     if figure.least - rotary <= printed < figure.least:
@@ -286,7 +287,7 @@ def _loaded(printed: Fraction, figure: Figure, beside: Beside, spare: int, is_fi
 def _of_mix(
     one: Found, printed: Fraction, counted: Fraction, log: Log, deployment: Deployment
 ) -> tuple[State, str] | None:
-    """A file quantized with the maker's own mix: its size shows it, and its buffers differ in proportion."""
+    """Explains a file quantized with the maker's own mix: its size shows it, and its buffers differ in proportion."""
     if one.key not in OF_WEIGHTS or not counted:
         return None
     share = Fraction(printed, counted)
@@ -327,7 +328,7 @@ def _at(figure: Figure, value: Fraction) -> Figure:
 
 
 def is_near(figure: Figure, one: Found) -> bool:
-    """Whether a printed number is a figure, to its last digit, in whichever unit of bytes it was printed."""
+    """Whether a printed number is a figure, to its last digit, in any unit of bytes it may be printed in."""
     scale = BYTES.get(one.unit)
     half = Fraction(1, 2 * 10**one.digits)
     if one.unit == "MiB" and not one.digits:  # llama.cpp cuts these off

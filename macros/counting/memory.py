@@ -26,8 +26,8 @@ class Memory:
         self.counts, self.trace, self.formats = compute.counts, compute.trace, compute.formats
 
     def weight_bytes(self, format: str = "bfloat16") -> int:
-        """Bytes of all weights, as published or with matrices in `format`, vectors (norms, biases) in 16 bits, or 32
-        with float32; in a GGUF format those of its file's tensors. Raises `Problem` if the format is not known."""
+        """Bytes of all weights, as published or with matrices in `format` and vectors (norms, biases) in 16 bits, or 32
+        with float32; in a GGUF format, those of its file's tensors. Raises `Problem` if the format is not known."""
         return self.formats.total(format)
 
     def converted_weight_bytes(self, format: str) -> int:
@@ -54,8 +54,9 @@ class Memory:
         return operations[sizes.index(largest)][1], largest
 
     def operations(self, *, pairs: bool) -> list[tuple[Elements, Node]]:
-        """The operations that may be the largest, each with the elements of the data arrays that it reads or writes. Of
-        equal operations only the first, and none that is never larger than another. They outlive the costs."""
+        """The operations that may be the largest, each with the elements of the data arrays that it reads or writes.
+        Only the first of equal operations is kept, and none that is never larger than another. They outlive the
+        costs."""
         known = self.counts.operations
         if pairs not in known:
             found: list[tuple[Elements, Node]] = []
@@ -73,7 +74,7 @@ class Memory:
     @property
     def _computed(self) -> Iterator[tuple[Node, list[tuple[Poly, int, bool]]]]:
         """The first of the calls with arrays of the same shapes, with the data arrays that it reads or writes: the part
-        of the elements that varies with the text, its coefficient, and whether they are over pairs."""
+        of the elements that varies with the input, its coefficient, and whether they are over pairs."""
         known: dict[int, tuple[int, int]] = {}  # an array's origin, and the index of its shape, or -1 without data
         shapes: dict[tuple[int, ...], int] = {}  # by their axes, which arrays share
         sizes: list[tuple[Poly, int, bool]] = []
@@ -101,7 +102,7 @@ class Memory:
 
 
 def _covers(some: Elements, others: Elements) -> bool:
-    """Whether the first are never fewer than the others."""
+    """Whether the first are always at least as many as the others."""
     for varying, number in others.items():
         if number > some.get(varying, 0):
             return False

@@ -37,8 +37,8 @@ _VOCABULARY = ("vocab_size",)
 class Module:
     """A parameter of transformers in each of its layers, and the sizes of one member.
 
-    Its name is that of its module, without `.weight`; of any other parameter, an expert's stack or a bias, its own.
-    `groups`: those of a convolution.
+    A weight is named after its module, without `.weight`. Any other parameter, such as an expert stack or a bias, keeps
+    its own name. `groups`: those of a convolution.
     """
 
     name: str
@@ -153,7 +153,7 @@ def modules(counts: Counts, architecture: Architecture) -> tuple[Module, ...]:
 
 
 def _shared(counts: Counts, part: str, known: tuple[Module, ...]) -> Iterator[Module]:
-    """The further names of modules that layers share, in the part of this name: transformers has one in each."""
+    """The additional names of modules that layers share, in the part with this name: transformers has one in each."""
     used: dict[Weight, list[int]] = {}
     for call in counts.trace.root.children:
         for w in call.all_weights() if call.layers is not None and len(call.layers) > 1 else ():
@@ -167,7 +167,7 @@ def _shared(counts: Counts, part: str, known: tuple[Module, ...]) -> Iterator[Mo
 
 
 def _first_number(name: str) -> tuple[str, int | None, str]:
-    """A name's beginning, the number that is written in it, and the rest."""
+    """A name's beginning, the number that it contains, and the rest."""
     parts = name.split(".")
     at = next((n for n, part in enumerate(parts) if part.isdecimal()), None)
     if at is None or "{i}" in ".".join(parts[:at]):

@@ -1,7 +1,7 @@
 """Matches the modules of a checkpoint that a config lists: by their names, by names with `*`, by regular expressions.
 
-No library evaluates these regular expressions: a foreign one could run forever, and the browser's dialect differs.
-Those in checkpoints have literals, `.*`, digits, alternatives; each becomes plain sequences of places.
+No library evaluates these regular expressions: an untrusted one could run forever, and the browser's dialect differs.
+Those in checkpoints have literals, `.*`, digits, alternatives; each is expanded into plain sequences of places.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ANYTHING = Place(None, True)
 class Sequences:
     """Sequences of places that are matched with a name at the same time: a bit for each place, and one for each end.
 
-    `is_of_parts`: a sequence has to spell parts of the name, from dot to dot; otherwise the whole name.
+    `is_of_parts`: a sequence has to match parts of the name, from dot to dot; otherwise the whole name.
     """
 
     def __init__(self, is_of_parts: bool):
@@ -46,7 +46,7 @@ class Sequences:
         self.known: dict[str, int] = {}
 
     def include(self, places: list[Place], named: str) -> None:
-        """Add a pattern. Raises `Problem`, with the name of its source, for one that would take long."""
+        """Adds a pattern. Raises `Problem`, with the name of its source, for one that would take long."""
         places = [place for n, place in enumerate(places) if not (place.is_many and places[n - 1 : n] == [place])]
         self.starts = self.starts | 1 << self.size
         in_a_row = 0
@@ -114,27 +114,29 @@ class Sequences:
 
 
 def _has_any_number(name: str) -> bool:
-    """Whether an expression has, after anything, a number that does not say of what: of a layer, or of an expert."""
+    """Whether an expression has, after anything, a number without a word that says whether it is a layer or an
+    expert."""
     _, anything, after = name.replace("\\.", ".").partition(".*")
     parts = after.split(".") if anything else []
     return any(part.isdigit() and before != "layers" for before, part in zip(["", *parts], parts))
 
 
 class Match(Enum):
-    """The rule by which a library matches the names of a list with a module's."""
+    """How a library compares the names in a list with a module's name."""
 
     PARTS = "parts"  # see `Modules`
-    WHOLE = "whole"  # compressed-tensors: the whole name, or an expression after `re:` from its beginning
-    STARTS_OR_ENDS = "starts or ends"  # transformers: from the beginning up to a dot, also as an expression, or the end
-    ENDS = "ends"  # GPTQ: the end, with or without a dot before
+    WHOLE = "whole"  # compressed-tensors: the whole name, or an expression after `re:` from the start of the name
+    STARTS_OR_ENDS = "starts or ends"  # transformers: from the start up to a dot, also as an expression, or the end
+    ENDS = "ends"  # GPTQ: the end, with or without a dot before it
 
 
 class Modules:
-    """The modules that a list names; `match` says how names are compared. In parts, a name includes everything below
-    it: `model.layers.0.self_attn`; without its beginning, it means every name that ends so: `lm_head`, `mlp.gate`.
+    """The modules that a list names; `match` says how names are compared. With parts, a name includes everything below
+    it: `model.layers.0.self_attn`; without its beginning, it means every name that ends that way: `lm_head`,
+    `mlp.gate`.
 
-    The part before `layers.` is ignored, since files differ there. A name that begins with `re:` is an expression,
-    which has to match the beginning of the whole name. Raises `Problem` for an expression that is not supported.
+    The part before `layers.` is ignored, since files differ there. A name that starts with `re:` is an expression,
+    which has to match from the start of the name. Raises `Problem` for an expression that is not supported.
     """
 
     def __init__(self, names: Iterable[str], match: Match = Match.PARTS, ending: str = ""):
@@ -145,8 +147,8 @@ class Modules:
         self.names: dict[str, None] = {}
         self.first_parts: dict[str, None] = {}
         self.globs, self.expressions = Sequences(True), Sequences(False)
-        self.answers: dict[str, bool] = {}  # by the name that was looked for
-        self.has_numbers = self.has_members = False  # whether any names a layer, or an expert, by its number
+        self.answers: dict[str, bool] = {}  # keyed by the name that was looked up
+        self.has_numbers = self.has_members = False  # whether any name has the number of a layer or of an expert
         for name in self.listed:
             self.has_numbers = self.has_numbers or any(digit in name for digit in DIGITS) or "\\d" in name
             after = name.partition("experts")[2].removeprefix("\\").removeprefix(".")
@@ -217,7 +219,7 @@ class Modules:
 
 
 def _wrapped(name: str) -> tuple[str, ...]:
-    """A name and its form as part of a larger model."""
+    """A name, and its form as part of a larger model."""
     return name, f"language_model.{name}", f"model.language_model.{name.removeprefix('model.')}"
 
 

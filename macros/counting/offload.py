@@ -1,4 +1,4 @@
-"""Layers, or routed experts alone, in the host's memory: the placement, and the minimum time per token.
+"""Layers, or only routed experts, in the host's memory: the placement, and the minimum time per token.
 
 As llama.cpp places them: the last layers are on the accelerator (`--n-gpu-layers`), each with its cache; routed experts
 of the first layers may be in the host's memory while the rest of these layers is not (`--n-cpu-moe`). Tables, the head
@@ -48,7 +48,7 @@ class Placed:
         return sum(self.device.values()) <= device_bytes and has_room
 
     def device_seconds(self, machine: Accelerator) -> Fraction:
-        """The minimum time to read the accelerator's part that a token needs."""
+        """The minimum time to read the part on the accelerator that a token needs."""
         return Fraction(self.device_read, machine.bytes_per_second)
 
     def computed_seconds(self, machine: Accelerator, host: Accelerator) -> Fraction:
@@ -58,7 +58,7 @@ class Placed:
 
     def moved_seconds(self, machine: Accelerator, host: Accelerator) -> Fraction | None:
         """The minimum time if the accelerator computes everything, and the host's part is moved over its link for each
-        token, while the accelerator works. None if the host states no link."""
+        token while the accelerator works. None if the host states no link."""
         if host.link is None:
             return None
         slowest = min(host.link.one_way, host.bytes_per_second)
@@ -66,8 +66,8 @@ class Placed:
 
 
 def placed(costs: Costs, given: Conditions, offload: Offload) -> Placed:
-    """The placement, and the bytes that a decode step reads in each memory; the experts read are the expected
-    number."""
+    """The placement, and the bytes that a decode step reads from each memory; the number of experts read is the
+    expected one."""
     held = costs.memory.inference_bytes(1, given)
     weights = read = 0
     routed: dict[tuple[int, int], int] = {}
@@ -108,7 +108,7 @@ def asked_offload(
     costs: Costs, given: Conditions, device_bytes: int, gpu_layers: Any = None, n_cpu_moe: Any = None
 ) -> Offload:
     """The placement with this many layers on the accelerator and the routed experts of this many first layers in the
-    host's memory; by default, the host gets as few as possible. Raises `Problem` for more layers than there are."""
+    host's memory; by default, the host gets as little as possible. Raises `Problem` for more layers than there are."""
     if gpu_layers is None and n_cpu_moe is None:
         return least_offload(costs, given, device_bytes) or Offload(costs.devices.n_layers, costs.devices.n_layers)
     limits = {"gpu_layers": gpu_layers, "n_cpu_moe": n_cpu_moe}
@@ -128,7 +128,8 @@ def has_experts(costs: Costs) -> bool:
 
 def least_offload(costs: Costs, given: Conditions, device_bytes: int) -> Offload | None:
     """The fewest layers in the host's memory with which the rest fits on the accelerator: for a mixture of experts only
-    the routed experts, if that is enough, or all of them and layers. None if even all layers are not enough."""
+    the routed experts if that is enough, otherwise all of them and whole layers. None if even all layers are not
+    enough."""
     every = costs.devices.n_layers if has_experts(costs) else 0
     steps = [Offload(expert_layers=n) for n in range(every)] + [
         Offload(n, every) for n in range(costs.devices.n_layers + 1)

@@ -24,13 +24,13 @@ VERSION = "0.30"
 SINCE = (0, 30)  # the version that starts llama.cpp's server
 CODE = "https://github.com/ollama/ollama/blob/"
 BATCH = 512
-CELLS = 256  # by which its own engine pads a cache
+CELLS = 256  # rows to which its own engine pads a cache
 LONGER = 4096  # minimum rows that its own engine keeps for shorter windows of these architectures
 KEEPS_LONGER = frozenset(("gpt-oss", "gemma4"))
 STATES = 25  # a state and 24 checkpoints of it, for each sequence
 TYPES = ("f32", "f16", "q8_0", "q4_0")
-# What its own engine estimates before it loads, by what it keeps: a byte or half a byte for an element, without
-# its scale (`kvCacheBytesPerElement` in fs/ggml/ggml.go).
+# What its own engine assumes before it loads: a byte or half a byte per element, without scales
+# (`kvCacheBytesPerElement` in fs/ggml/ggml.go).
 ESTIMATED = {"q8_0": Fraction(32, 34), "q4_0": Fraction(16, 18)}
 
 OPTIONS = (
@@ -86,7 +86,7 @@ def _of_server(
     context: int,
     parallel: int,
 ) -> Deployment:
-    """The server that Ollama starts, with the options that it passes to it."""
+    """The server that Ollama starts, with the options that it passes on."""
     values = server_options(options, context, parallel)
     served = on_server(costs, given, values, cards, version or VERSION, longest)
     words = " ".join(served.command)
@@ -96,7 +96,7 @@ def _of_server(
 
 
 def _own_words(advice: str, parallel: int) -> str:
-    """Advice on the server that it starts, in Ollama's own options; "" for what it does not pass on."""
+    """Advice on the server that it starts, in Ollama's own options; "" for options that it does not pass on."""
     name, _, rest = advice.partition(" ")
     if name == "--ctx-size":
         return f"num_ctx {int(rest.partition(' ')[0]) // parallel} is enough."
@@ -127,7 +127,7 @@ def server_options(options: Mapping[str, Value], context: int, parallel: int) ->
 def on_server(
     costs: Costs, given: Conditions, values: Mapping[str, Value], cards: Sequence[Card], version: str, longest: int
 ) -> Deployment:
-    """llama.cpp under Ollama, by llama.cpp's own options, with the figures that Ollama prints before it loads."""
+    """llama.cpp under Ollama, with llama.cpp's own options and the figures that Ollama prints before it loads."""
     served = llama_devices.deploy(costs, given, values, cards, "", longest)
     cache = sum(f.most for f in served.figures if f.key in ("cache size", "windows size"))
     sequences, vectors = whole(values, "parallel", given.batch), costs.counts.values()
@@ -143,8 +143,8 @@ def _all(size: int | Fraction) -> Figure:
 
 
 def _estimates(costs: Costs, given: Conditions, cache: int | Fraction) -> list[Figure]:
-    """The weights as Ollama adds them up before it loads: the layers, and what gives the output. Up to 0.6.0, a layer
-    has its cache, and the output counts as one of the layers (`llm/memory.go`)."""
+    """The weights as Ollama adds them up before it loads: the layers, and the output's tensors. Up to 0.6.0, a layer
+    includes its cache, and the output counts as one of the layers (`llm/memory.go`)."""
     layers = output = table = 0
     for one in costs.formats.gguf.in_format(llama_devices.format_of(costs, given)):
         size = one.tensor.rows * bytes_of_row(one.type, one.tensor.columns)
@@ -187,14 +187,14 @@ def _command(options: Mapping[str, Value], context: int, parallel: int) -> tuple
 
 
 def _of_requests(options: Mapping[str, Value]) -> list[str]:
-    """A note on the options that no variable has: a request or a Modelfile has them."""
+    """A note on the options that have no variable: they go into a request or a Modelfile."""
     named = [("num_gpu", "gpu_layers"), ("num_batch", "batch")]
     said = [f"{name} {whole(options, key, 0)}" for name, key in named if key in options]
     return [f"In the Modelfile, as PARAMETER, or in the request: {', '.join(said)}."] if said else []
 
 
 def command_of(values: Mapping[str, Value], context: int, parallel: int) -> tuple[str, ...]:
-    """The environment variables for what the options of the server that it starts say."""
+    """The environment variables that correspond to the options of the server that it starts."""
     options: dict[str, Value] = {}
     if text(values, "keys", "f16") in TYPES and "keys" in values:
         options["cache"] = text(values, "keys", "f16")
@@ -213,7 +213,7 @@ def _own(
     context: int,
     parallel: int,
 ) -> Deployment:
-    """Its own engine: caches layer by layer, weights by layers from the last one down."""
+    """Ollama's own engine: caches layer by layer, weights by layers from the last one down."""
     llama_cpp.architecture(costs)
     batch = min(whole(options, "batch", BATCH), context)
     kind = text(options, "cache", "f16")
@@ -275,8 +275,8 @@ def _caches(
     batch: int,
     is_estimate: bool = False,
 ) -> tuple[list[int], dict[str, int]]:
-    """Bytes of caches and states on the CPU and on each of a `number` of devices, and in one layer of each kind; by the
-    `is_estimate` that it prints before it loads, a window keeps no row more for several sequences."""
+    """Bytes of caches and states on the CPU and on each of a `number` of devices, and in one layer of each kind; in the
+    `is_estimate` that it prints before it loads, a window does not keep another row for several sequences."""
     found, per_layer = [0] * (number + 1), dict[str, int]()
     parallel = setting.sequences
     for k in costs.counts.kept:
@@ -307,7 +307,7 @@ def _caches(
 def _figures(
     weights: Sequence[int], cache: Sequence[int], names: Sequence[str], estimated: int | Fraction
 ) -> list[Figure]:
-    """Weights and caches of each device that has any, and the caches of all as they are `estimated`."""
+    """Weights and caches of each device that has any, and the caches of all as `estimated`."""
     found: list[Figure] = []
     for key, what, rule, proof, sizes in (
         ("weights", "model weights", "tensors of the layers on it", BY_SOURCE, weights),
@@ -331,7 +331,7 @@ def _place(card: Card, weights: int, cache: int, compute: int) -> Place:
 
 
 def _rows(costs: Costs, window: int | None, context: int, parallel: int, batch: int, is_estimate: bool = False) -> int:
-    """Rows of a layer's cache: a window keeps its length (or 4,096) for each sequence, and a step."""
+    """Rows of a layer's cache: a window keeps its length (or 4,096) for each sequence, plus a step."""
     if window is None:
         return padded(context * parallel, CELLS)
     kept = max(window, LONGER) if costs.formats.gguf.architecture in KEEPS_LONGER else window
@@ -353,8 +353,8 @@ def _said(name: str, costs: Costs, context: int, parallel: int, batch: int) -> s
 
 
 def _weights(costs: Costs, given: Conditions, places: Sequence[int], number: int) -> list[int]:
-    """Bytes of tensors on the CPU and on each device; the table of tokens stays on the CPU, and is copied where it is
-    the output, too (`ml/backend/ggml/ggml.go`)."""
+    """Bytes of tensors on the CPU and on each device; the table of tokens stays on the CPU, and is also copied to the
+    output's device if it is the output (`ml/backend/ggml/ggml.go`)."""
     found = [0] * (number + 1)
     stored = costs.formats.gguf.in_format(llama_devices.format_of(costs, given))
     is_tied = all(one.tensor.name != HEAD for one in stored)

@@ -20,7 +20,7 @@ KINDS = {"memory": "memory", "bandwidth": "bandwidth", "link": "a link"}
 
 @dataclass(frozen=True)
 class Amount:
-    """One part of the text: its kind, its size in bytes, bytes per second or FLOP/s, and its spelling."""
+    """One part of the string: its kind, its size in bytes, bytes per second or FLOP/s, and its spelling."""
 
     kind: str
     size: int
@@ -29,7 +29,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Machine:
-    """Its name, its memory in bytes, and the accelerator, unless memory is all that was given."""
+    """Its name, its memory in bytes, and the accelerator, unless only memory was given."""
 
     name: str
     memory_bytes: int
@@ -37,7 +37,7 @@ class Machine:
 
 
 def machine(text: str, known: Mapping[str, Accelerator]) -> Machine | None:
-    """A machine from text: a listed one by its slug, or its parts, or both; None if it is neither.
+    """A machine parsed from a string: a listed one by its slug, or its parts, or both; None if it is neither.
 
     Parts are separated by commas, in any order: memory (`24GB`), bandwidth (`1008GB/s`, or the channels of a CPU's
     memory, `2xDDR5-5600`), the 16-bit peak (`165TFLOPS`), the peak of another type (`fp8:330TFLOPS`), links in both
@@ -68,7 +68,7 @@ def machine(text: str, known: Mapping[str, Accelerator]) -> Machine | None:
 
 
 def named(text: str, known: Mapping[str, Accelerator]) -> Machine:
-    """The same for a text that must be a machine. Raises `Problem` with the nearest known slug."""
+    """Like `machine`, for a string that must be a machine. Raises `Problem` with the nearest known slug."""
     if found := machine(text, known):
         return found
     otherwise = f"give a listed one, such as h100, an amount of memory, such as 24GB, or a machine, as {EXAMPLE}"
@@ -103,7 +103,7 @@ def _made(base: Accelerator | None, given: Mapping[str, Amount]) -> Machine:
 
 
 def amount(part: str) -> Amount | None:
-    """One part of the text; None if it is not an amount. Raises `Problem` for an ambiguous one."""
+    """One part of the string; None if it is not an amount. Raises `Problem` for an ambiguous one."""
     kind, colon, rest = part.partition(":")
     kind = kind.strip().lower()
     if colon:
@@ -116,7 +116,7 @@ def amount(part: str) -> Amount | None:
 
 
 def _number(text: str) -> tuple[Fraction, str, str] | None:
-    """The number that a text begins with, its digits, and the rest; None without one, or with too many digits."""
+    """The number at the start of a string, its digits, and the rest; None without one, or with too many digits."""
     end = 0
     while end < len(text) and text[end] in DIGITS + ".":
         end += 1

@@ -22,7 +22,7 @@ from .weight_formats import WeightFormats
 if TYPE_CHECKING:
     from .file_weights import FileWeights
 
-# An indexer's keys, which published figures of the KV cache do not count.
+# An indexer's keys, which published figures of the KV cache leave out.
 INDEX = Holds.INDEX_KEYS
 # The config keys for the longest context that a model is made for.
 LENGTHS = "max_position_embeddings", "max_seq_len", "n_positions", "model_max_length", "context_length"
@@ -53,8 +53,8 @@ class Counts:
         architecture: Architecture | None = None,
         file: Callable[[], FileWeights | None] | None = None,
     ):
-        """`raw` are the keys of the config.json, which state the format of the published weights, and `file` reads the
-        headers of the files."""
+        """`raw` holds the keys of the config.json, which state the format of the published weights, and `file` reads
+        the headers of the files."""
         self.trace: Trace = trace
         self._read = raw or {}, architecture, file
         # Small results that tables of all models need again: bytes of all weights in each format; operations with or
@@ -64,7 +64,7 @@ class Counts:
         self.release()
 
     def release(self) -> None:
-        """Drop the costs and the sizes in formats, which are most of a model in memory."""
+        """Drops the costs and the sizes in formats, which are most of a model's memory."""
         self.formats: WeightFormats = WeightFormats(self.trace, *self._read, self._totals)
         self.costs: object = None  # the model's `costs.of`, freed with it
 
@@ -117,7 +117,7 @@ class Counts:
 
     @cached_property
     def active(self) -> int:
-        """Parameters without the routed experts that a token does not choose; embeddings and head count in full."""
+        """Parameters without the routed experts that a token does not choose; embeddings and the head count in full."""
         return sum(int(w.active) for w in self.weights)
 
     @cached_property
@@ -133,7 +133,7 @@ class Counts:
 
     @cached_property
     def ngram_tables(self) -> dict[Weight, int]:
-        """The tables of n-grams, with the number of rows that a token reads of each."""
+        """The tables of n-grams, each with the number of rows that a token reads from it."""
         return {
             w: int(node.outputs[0].shape[-1]) // int(w.shape[-1])
             for node in self.trace.root.walk()
@@ -194,7 +194,7 @@ class Counts:
         return self.trace.root.flops
 
     def flops_at(self, new_tokens: int, context: int) -> int:
-        """FLOPs of a step of `new_tokens` tokens, the last of which sees `context` tokens, itself included."""
+        """FLOPs of a step of `new_tokens` tokens, the last of which sees `context` tokens, including itself."""
         return self._flops_in_numbers.at({"T": new_tokens, "S": context})
 
     @cached_property
@@ -203,7 +203,7 @@ class Counts:
         return self.flops.in_numbers(self.trace.symbols)
 
     def decode_flops(self, context: int) -> int:
-        """FLOPs of one new token that sees `context` tokens, itself included."""
+        """FLOPs of one new token that sees `context` tokens, including itself."""
         return self.flops_at(1, context)
 
     def prefill_flops(self, context: int) -> int:
@@ -227,10 +227,10 @@ class Counts:
         return tuple(k for k in self.trace.kept if k.holds in BUFFERS)
 
     def cache_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
-        """Bytes of the cache after `context` tokens, an indexer's keys included; fixed state has its own size per
+        """Bytes of the cache after `context` tokens, including an indexer's keys; a fixed state has its own size per
         element.
 
-        Without the tokens that wait for a compressed entry, which `buffer_bytes` counts.
+        Tokens that wait for a compressed entry are excluded; `buffer_bytes` counts them.
         """
         at = {"S": context}
         self.check_cache(item_bytes)
@@ -239,7 +239,7 @@ class Counts:
         )
 
     def check_cache(self, item_bytes: ItemBytes) -> None:
-        """Raise `Problem` if rows of the cache are not whole blocks of its type, which llama.cpp refuses too."""
+        """Raises `Problem` if rows of the cache are not whole blocks of its type, which llama.cpp rejects too."""
         if isinstance(item_bytes, int):
             return
         for k in self.kept:
@@ -255,7 +255,8 @@ class Counts:
         return math.gcd(0, *widths)
 
     def buffer_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
-        """Bytes of tokens that wait for a compressed entry (DeepSeek V4), at most two windows' each; otherwise 0."""
+        """Bytes of tokens that wait for a compressed entry (DeepSeek V4), at most those of two windows each; otherwise
+        0."""
         self.check_cache(item_bytes)
         at = self.values(S=context)
         return sum(cached_bytes(k.elements.at(at), k.item_bytes or item_bytes) for k in self.waiting)
@@ -275,20 +276,20 @@ class Counts:
         return [self._slope(k, end) for k in self.kept]
 
     def _slope(self, k: CacheEntry, end: int | None) -> int:
-        """A window that the model's longest context `end` does not fill drops no row: each token adds one."""
+        """A window that the model's longest context `end` does not fill drops no rows: each token adds one."""
         if (late := k.slope.at(self.trace.symbols)) or end is None:
             return late
         is_growing = k.elements.at(self.values(S=end)) > k.elements.at(self.values(S=end - 1))
         return k.elements_per_token.at(self.trace.symbols) if is_growing else 0
 
     def cache_bytes_per_token(self, item_bytes: ItemBytes = 2) -> int:
-        """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none
+        """Bytes that one more token adds at long context, including an indexer's keys: windows and chunks add none
         there, unless they are at least as long as the model's longest context."""
         self.check_cache(item_bytes)
         return sum(cached_bytes(size, k.item_bytes or item_bytes) for k, size in zip(self.kept, self._slopes))
 
     def cache_bytes_per_token_uncapped(self, item_bytes: ItemBytes = 2) -> int:
-        """The same if every attention layer grew without limit, and without the keys of an indexer."""
+        """`cache_bytes_per_token` if every attention layer grew without limit, excluding an indexer's keys."""
         return self._row_bytes([row for row in self._rows if row[0].holds is not INDEX], item_bytes)
 
     def index_bytes_per_token(self, item_bytes: ItemBytes = 2) -> int:

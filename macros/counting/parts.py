@@ -1,8 +1,8 @@
 """The one partition of a model, for tables, charts, FLOPs and formulas: the cuts of the forward pass, and the weights
 of each part.
 
-A part is a step of the forward pass; inside the layers, a step of each kind of layer. The category of a part, and its
-weights that belong to norms inside it, follow from the roles of the steps, only here.
+A part is a step of the forward pass; inside the layers, it is a step of each kind of layer. The category of a part, and
+which of its weights belong to norms inside it, follow from the roles of the steps, only here.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..engine.trace import Trace
 
 # Steps whose weights are the tables at either end: their elements are `embedding`, all others `non_embedding`.
 INPUT_TABLES = (Role.EMBED, Role.EMBED_POSITIONS, Role.EMBED_SEGMENTS)
-# The tables among these that a figure “without the input embedding” omits.
+# The tables among these that a figure “without the input embedding” leaves out.
 OF_TOKENS = (Role.EMBED, Role.EMBED_SEGMENTS)
-# Tables of which a step reads a row for each token; per-layer tables are neither input table nor head.
+# Tables from which a step reads one row per token; per-layer tables are neither input table nor head.
 LOOKED_UP = (*INPUT_TABLES, Role.EMBED_LAYERS)
 HEAD = Role.UNEMBED
 
@@ -86,7 +86,7 @@ class Part(Struct, frozen=True):
 
     @property
     def norms(self) -> frozenset[Weight]:
-        """Its weights that belong to norms, also to norms inside it."""
+        """Its weights that belong to norms, including norms inside it."""
         inside = (node for node in self.node.walk() if node.role in EVERY_NORM)
         return frozenset(w for node in inside for w in node.all_weights()).intersection(self.weights)
 
@@ -173,8 +173,8 @@ FIRST_NORM, LAST_NORM = "First norm", "Final norm"
 
 
 def grouped(parts: Iterable[Part], title: Callable[[Node], str]) -> list[Group]:
-    """The parts by the titles of their steps and by layers, in forward order, the norms of a kind of layer together and
-    last in it. A norm outside of the layers is before or after them."""
+    """The parts grouped by the titles of their steps and by layers, in forward order, with the norms of a kind of layer
+    together as its last group. A norm outside of the layers is before or after them."""
     in_order: dict[Node, list[Part]] = {}
     for part in parts:
         in_order.setdefault(part.layer or part.node, []).append(part)

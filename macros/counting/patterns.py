@@ -1,7 +1,8 @@
 """Regular expressions over names of tensors, in linear time, so that no untrusted pattern can hang.
 
 Supports the syntax of `--override-tensor` patterns: literals, `.`, sets, groups, `|`, `*`, `+`, `?`, `{m,n}`, `^`, `$`,
-and the escapes `\\b`, `\\d`, `\\w` and of any sign. Found anywhere in the text, as `std::regex_search` does.
+and the escapes `\\b`, `\\d`, `\\w` and of any other character. Matches anywhere in the string, as `std::regex_search`
+does.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ class Pattern:
             members.append((sign, last))
 
     def is_in(self, text: str) -> bool:
-        """Whether the pattern is found somewhere in the text."""
+        """Whether the pattern occurs anywhere in the string."""
         states: dict[int, bool] = {}
         for at in range(len(text) + 1):
             if self._add(states, self.first, at, text):
@@ -234,8 +235,8 @@ class Pattern:
 
 
 class Expression:
-    """A regular expression that has to spell the whole of a name, as `re.fullmatch` does; lookaheads stand at its
-    beginning alone."""
+    """A regular expression that must match an entire name, as `re.fullmatch` does; lookaheads are allowed only at its
+    start."""
 
     def __init__(self, text: str):
         """Raises `Problem` for one that is broken, too long, or unsupported."""
@@ -253,12 +254,12 @@ class Expression:
 
 
 def is_expression(text: str) -> bool:
-    """Whether a name has signs that modules' names do not have."""
+    """Whether a name has characters that module names do not have."""
     return any(sign in SPECIAL for sign in text)
 
 
 def _closing(text: str) -> int:
-    """The place of the bracket that closes the first."""
+    """The position of the bracket that closes the first."""
     depth = 0
     for at in range(len(text)):
         if text[at] in "()" and text[max(at, 1) - 1 : at] != "\\":

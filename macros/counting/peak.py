@@ -1,4 +1,4 @@
-"""The memory that the arrays of a step need, by the order of its operations.
+"""The memory that the arrays of a step need, given the order of its operations.
 
 An array is alive from the operation that makes it to the last one that reads it, weights and cache aside. Norms,
 activation functions, rotations and products with weights count as one operation each, like an engine's kernels.
@@ -59,7 +59,7 @@ _ELEMENTWISE = (np.add, np.subtract, np.multiply, np.divide)
 
 @dataclass(eq=False)
 class Array:
-    """An array of data: its elements, by the axes that vary with the text, and the last operation that reads it."""
+    """An array of data: its elements, by the axes that vary with the input, and the last operation that reads it."""
 
     number: int
     axes: Poly
@@ -115,7 +115,8 @@ def operations(root: Node, *, pairs: bool) -> list[Operation]:
 
 
 def _gates(units: list[Node]) -> set[int]:
-    """The results of activation functions that only a product with another array reads: one operation with it."""
+    """The results of activation functions that are read only by a product with another array: the two are one
+    operation."""
     readers: dict[int, list[Node]] = {}
     for node in units:
         for x in distinct(x.origin for x in node.inputs):
@@ -140,8 +141,8 @@ def peak(steps: list[Operation], at: Callable[[Poly], int]) -> tuple[Operation, 
 
 
 def laid_out(steps: list[Operation], at: Callable[[Poly], int], always: int = 0) -> int:
-    """The number of elements of memory that hold all arrays: each is placed, in order, in the smallest gap that fits,
-    otherwise at the end, or over the newest array that is read for the last time.
+    """The number of elements of memory needed to hold all arrays: each is placed, in order, in the smallest gap that
+    fits, otherwise at the end, or over the newest array that is read for the last time.
 
     `always` elements at the front are never free.
     """
@@ -193,7 +194,7 @@ def laid_out(steps: list[Operation], at: Callable[[Poly], int], always: int = 0)
 
 
 def _units(node: Node) -> Iterator[Node]:
-    """The operations below a call, in order; a mere view of an array is not one."""
+    """The operations below a call, in order; a mere view of an array is not an operation."""
     for child in node.children:
         if child.access is Access.LOOKS:
             continue

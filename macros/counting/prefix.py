@@ -14,7 +14,7 @@ from .formats import ItemBytes
 class SharedPrefix:
     """Bytes of the cache and FLOPs of prefill for a batch, once with a prefix per sequence and once with a shared one.
 
-    A window holds the rows of the prefix that are still in it, a fixed state none: it depends on the whole text.
+    A window holds the rows of the prefix that are still in it, a fixed state none: it depends on the whole sequence.
     """
 
     cache_bytes: int

@@ -61,8 +61,8 @@ def read(raw: Keys) -> Quantization | None:
 
 
 def check(raw: Keys) -> None:
-    """Raise `Problem` for an unknown quantization, and for a key of it that is nearly a known one. Programs write many
-    keys that change no byte, so any other unknown key is accepted."""
+    """Raises `Problem` for an unknown quantization, and for a key in it that looks like a misspelled known one.
+    Programs write many keys that change no byte, so any other unknown key is accepted."""
     read(raw)
     for name in table_of(raw[KEY], KEY) if raw.get(KEY) is not None else ():
         if name not in KNOWN_KEYS and (mend := nearest(name, KNOWN_KEYS)):
@@ -93,8 +93,7 @@ def _mxfp4(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _fp8(keys: Keys, raw: Keys) -> Quantization:
-    """Blocks with a scale each, or one scale for a matrix; in some models with the experts in four bits (DeepSeek
-    V4)."""
+    """Blocks with a scale each, or one scale per matrix; in some models with the experts in four bits (DeepSeek V4)."""
     block: object = keys.get("weight_block_size")
     if block is None:
         is_static = keys.get("activation_scheme") == "static"  # each matrix then has a scale for its inputs too
@@ -114,9 +113,9 @@ def _fp8(keys: Keys, raw: Keys) -> Quantization:
 def _skipped(
     keys: Keys, key: str, form: Format | None, ending: str = ""
 ) -> tuple[tuple[tuple[Modules, Format | None], ...], Format | None]:
-    """The modules that transformers leaves as they are, and the format of a separate head: where no list is given, it
-    leaves the head out; where one is, only what that names (get_modules_to_not_convert and should_convert_module of
-    transformers 5.24). `ending` comes after a module's name where parameters are looked for."""
+    """The modules that transformers leaves unquantized, and the format of a separate head: without a list, it leaves
+    out the head; with one, only what the list names (get_modules_to_not_convert and should_convert_module of
+    transformers 5.24). `ending` follows a module's name where parameters are looked up."""
     if keys.get(key) is None:
         return (), None
     names = names_of(keys, key)
@@ -129,8 +128,8 @@ def _fp8_of_rows(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _packed(keys: Keys, raw: Keys) -> Quantization:
-    """GPTQ, AWQ: whole numbers, with a float16 scale and a zero point of the same width for each group of a row. In
-    some types AWQ also scales an activation."""
+    """GPTQ, AWQ: integers, with a float16 scale and a zero point of the same width for each group of a row. For some
+    types AWQ also scales an activation."""
     bits = _number(keys, "bits", (2, 3, 4, 8))
     group: object = keys.get("group_size", 128)
     is_gptq = keys.get("quant_method") == "gptq"
@@ -162,7 +161,7 @@ def _without(keys: Keys, key: str) -> Keys:
 
 
 def _inside_of_blocks(keys: Keys) -> list[str]:
-    """The ends of the names that GPTQ quantizes in each layer; none for all."""
+    """The suffixes of the names that GPTQ quantizes in each layer; empty for all."""
     said: object = keys.get("modules_in_block_to_quantize")
     if said is None:
         return []
@@ -176,8 +175,8 @@ def _inside_of_blocks(keys: Keys) -> list[str]:
 
 
 def _dynamic(keys: Keys, form: Format) -> list[tuple[Modules, Format | None]]:
-    """GPTQModel's expressions: those with `-:` leave modules out, and go before the others, with `+:` or nothing, of
-    which the first that matches gives other bits or groups."""
+    """GPTQModel's `dynamic` patterns. Those starting with `-:` exclude modules and are tried first. Of the others (`+:`
+    or no prefix), the first match overrides the bits or group size."""
     said: object = keys.get("dynamic")
     found: list[tuple[Modules, Format | None]] = []
     if said is None:
@@ -209,7 +208,7 @@ def _dynamic(keys: Keys, form: Format) -> list[tuple[Modules, Format | None]]:
 
 def _bitsandbytes(keys: Keys, raw: Keys) -> Quantization:
     """LLM.int8 and NF4, as transformers writes them: every linear layer except the head. Stacked experts are not linear
-    layers, and stay as they are; before transformers 5 some were quantized, which the config does not say.
+    layers and stay unquantized; before transformers 5 some were quantized, which the config does not say.
 
     The JSON that describes each matrix is left out: its length depends on the digits of a mean.
     """
@@ -230,10 +229,11 @@ def _bitsandbytes(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _torchao(keys: Keys, raw: Keys) -> Quantization:
-    """torchao's own tensors, as transformers writes them: every linear layer but the head; stacked experts as they are.
+    """torchao's own tensors, as transformers writes them: every linear layer except the head; stacked experts stay
+    unquantized.
 
-    Int8Tensor has a float32 scale and a zero point of 8 bits for each row or group, Float8Tensor a float32 scale,
-    Int4Tensor a scale and a zero point in 16 bits for each group, with which matrices of other rows are left out.
+    Int8Tensor has a float32 scale and an 8-bit zero point for each row or group, Float8Tensor a float32 scale,
+    Int4Tensor a 16-bit scale and zero point for each group; Int4Tensor leaves out matrices whose rows do not fit it.
     """
     kinds = table_of(keys.get("quant_type"), f"{KEY}.quant_type")
     said = table_of(kinds.get("default"), f"{KEY}.quant_type.default")
@@ -272,8 +272,8 @@ def _granularity(options: Keys) -> tuple[int, ...]:
 
 
 def _mlx(keys: Keys, raw: Keys) -> Quantization:
-    """MLX: a scale and a bias in 16 bits for each group of a row; also for tables and the head, and with other bits for
-    modules that the config lists by name. A matrix whose rows are not whole groups stays as it is."""
+    """MLX: a 16-bit scale and bias for each group of a row, also in tables and the head, and with other bits for
+    modules that the config lists by name. A matrix whose rows are not whole groups stays unquantized."""
     this = known(raw.get("model_type"))
     rule = USUAL_MLX if this is None else this.mlx
     if keys.get("mode") not in (None, "affine"):
@@ -300,8 +300,8 @@ _HALVES = {"embed_q": "unembed_out", "unembed_out": "embed_q"}
 
 
 def _called_by_mlx(name: str, keys: Keys) -> str:
-    """A name in MLX's list as makers' files have it: an expression for a stack of experts. Raises `Problem` where the
-    two halves of one matrix differ."""
+    """A name in MLX's list translated to the names in makers' files: an expression for a stack of experts. Raises
+    `Problem` where the two halves of one matrix differ."""
     before, _, last = name.rpartition(".")
     if last in _HALVES:
         other = f"{before}.{_HALVES[last]}"
@@ -315,7 +315,7 @@ def _called_by_mlx(name: str, keys: Keys) -> str:
 
 
 def _expression(before: str, last: str) -> str:
-    """The expression for a part of all experts in one layer."""
+    """The expression for one part of all experts in a layer."""
     inside = before.removesuffix(".switch_mlp")
     inside = inside[inside.find("layers.") :] if "layers." in inside else inside
     return "re:.*" + inside.replace(".", r"\.") + rf"\.experts\..*{last}"
@@ -331,8 +331,8 @@ def _of_mlx(keys: Keys) -> Format:
 def _compressed_tensors(keys: Keys, raw: Keys) -> Quantization:
     """Groups of targets, each with its format; none of them applies to the modules in `ignore`.
 
-    A target is the whole name of a module, an expression after `re:`, or a class; the most particular decides, of
-    expressions the first in their order (match_targets of compressed-tensors 0.20.1).
+    A target is the full name of a module, an expression after `re:`, or a class; the most specific one decides, and
+    among expressions the first (match_targets of compressed-tensors 0.20.1).
     """
     said: object = keys.get("transform_config")
     if said and inside_of(said, "format") != "dense":
@@ -364,8 +364,8 @@ def _compressed_tensors(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _sparse(keys: Keys) -> Keys | None:
-    """The keys of matrices of which two in four elements of a row are stored (compressed-tensors 0.11, and before);
-    None without any."""
+    """The keys of matrices that store two of every four elements of a row (compressed-tensors 0.11, and before); None
+    without any."""
     said: object = keys.get("sparsity_config")
     if not said or inside_of(said, "format") == "dense":
         return None
@@ -376,7 +376,7 @@ def _sparse(keys: Keys) -> Keys | None:
 
 
 def _of_half(found: Quantization, sparse: Keys, raw: Keys) -> Quantization:
-    """A quantization whose linear layers are sparse: all but those that are ignored."""
+    """A quantization whose linear layers are sparse, except for the ignored ones."""
     targets, kept = names_of(sparse, "targets") or ["Linear"], names_of(sparse, "ignore")
     if targets != ["Linear"]:
         raise not_covered("sparsity_config.targets", targets)
@@ -399,7 +399,7 @@ def _of_half(found: Quantization, sparse: Keys, raw: Keys) -> Quantization:
 
 
 def _ignored(keys: Keys) -> tuple[tuple[Modules, Format | None], ...]:
-    """The modules that compressed-tensors leaves as they are; a class is one of all linear layers, or of none."""
+    """The modules that compressed-tensors leaves unquantized; a class is one of all linear layers, or of none."""
     names = names_of(keys, "ignore")
     if "Linear" in names:
         raise not_covered("ignore", "Linear")
@@ -435,7 +435,7 @@ def _of_group(group: Keys, keys: Keys, raw: Keys) -> Format | None:
     scale = 32 if any(str(raw.get(key)).endswith("float32") for key in ("dtype", "torch_dtype")) else 16
     is_symmetric = weights.get("symmetric", True) is not False
     extra = sum(_static(group.get(f"{which}_activations"), scale) for which in ("input", "output"))
-    if is_packed:  # the shape, as two whole numbers: the library's are of 64 bits, Moonshot's of 32
+    if is_packed:  # the shape, as two integers: the library's have 64 bits, Moonshot's 32
         extra += 128 if keys.get("version") is not None else 64
     form = replace(
         FP8 if kind == "float" else INT4 if bits <= 4 else INT8,
@@ -487,7 +487,7 @@ def _packing(bits: int, kind: str, group: Keys, keys: Keys) -> str:
 
 
 def _static(said: object, scale: int) -> int:
-    """Bits of the scale of activations that is stored for each matrix; 0 where it is computed while running."""
+    """Bits of the scale of activations that is stored for each matrix; 0 where it is computed at run time."""
     if not isinstance(said, Mapping) or cast("Keys", said).get("dynamic") is not False:
         return 0
     activations = cast("Keys", said)

@@ -1,4 +1,4 @@
-"""What the `quantization_config` of a config.json says of a model's modules, and how its keys are read."""
+"""What the `quantization_config` of a config.json means for a model's modules, and how its keys are read."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ FP8, MXFP4, NVFP4, INT4, INT8 = (FORMATS[name] for name in ("fp8", "mxfp4", "nvf
 
 
 class Quantization(Struct, frozen=True, dict=True):
-    """The formats of a checkpoint: for listed modules, in order, the first list that names them; then for other linear
-    layers, for routed experts, for the head, for embedding tables, for routers, for gates of one row. None is the
-    format of everything that is not quantized.
+    """The formats of a checkpoint: for listed modules, the first list that names them; then for other linear layers,
+    routed experts, the head, embedding tables, routers, and gates of one row. Anything that is not quantized has the
+    format None.
 
-    `transposed`: also linear layers that are stored [in, out]. `outside`: also those outside of the layers. If
+    `transposed`: includes linear layers that are stored [in, out]. `outside`: includes those outside of the layers. If
     `experts_unknown`, the file's routed experts depend on more than the config says. `lists_tables`: a list may name an
-    embedding table. `writes_tied_head`: a head that is the table too is stored once more if one of both is quantized.
-    `packed`: a list may name a module that packs several matrices; with `splits_experts` no stack of experts, of which
-    the library makes a layer for each matrix first. If `tables_unknown`, what a list does to an embedding table is not
-    known. `scaled`: the end of a matrix's name with each of whose outputs a scale of 16 bits is stored, whatever its
-    format.
+    embedding table. `writes_tied_head`: a head that is also the table is stored once more if either of them is
+    quantized. `packed`: a list may name a module that packs several matrices; with `splits_experts` it names no stack
+    of experts, because the library first makes a layer of each matrix. If `tables_unknown`, it is not known what a list
+    does to an embedding table. `scaled`: the suffix of matrix names that store a 16-bit scale for each output, whatever
+    their format.
     """
 
     listed: tuple[tuple[Modules, Format | None], ...] = ()
@@ -69,7 +69,7 @@ def table_of(value: object, name: str) -> Keys:
 
 
 def inside_of(value: object, key: str) -> object:
-    """What a table says under a key; None if it is no table."""
+    """The contents of a table under a key; None if it is not a table."""
     return cast("Keys", value).get(key) if isinstance(value, Mapping) else None
 
 

@@ -25,17 +25,16 @@ from .quantized import (
     table_of,
 )
 
-# Quark's types of weights that it stores in bytes or in 32-bit words, by their bits.
+# Quark's weight types that are stored in bytes or in 32-bit words, by their bits.
 _OF_QUARK = {"fp8_e4m3": 8, "fp8_e5m2": 8, "int8": 8, "uint8": 8, "int4": 4, "uint4": 4}
 _OF_QUARK_MX = {"fp4": 4, "fp6_e2m3": 6, "fp6_e3m2": 6}
 
 
 def read(keys: Keys, raw: Keys) -> Quantization:
-    """AMD Quark's own files (0.13): linear layers, with other forms for those that patterns name, but not those that
-    are excluded. It reads patterns as file names: `*` and `?` stand for any characters, and the whole name has to
-    match.
+    """AMD Quark's own files (0.13): linear layers, with other formats for those that patterns name, except the excluded
+    ones. It matches patterns like file names: `*` and `?` stand for any characters, and the whole name has to match.
 
-    Stacked experts are no linear layers, and stay as they are. Not covered: types of 2 and 3 bits, other schemes for a
+    Stacked experts are not linear layers and stay unquantized. Not covered: types of 2 and 3 bits, other schemes for a
     type of layers, scales of outputs and of a cache, whose type depends on more than the config, rotations, and fake
     quantization.
     """
@@ -60,7 +59,7 @@ def read(keys: Keys, raw: Keys) -> Quantization:
     found = Quantization(tuple(rules), form, head=form, gate=form, transposed=False, experts_unknown=is_old)
     return replace(
         found, lists_tables=True, tables_unknown=True, writes_tied_head=True
-    )  # a head that is the table too becomes a layer of its own
+    )  # a head that is also the table becomes a layer of its own
 
 
 def _of_quark(layer: Keys) -> Format | None:
@@ -105,7 +104,7 @@ def _of_quark(layer: Keys) -> Format | None:
 
 
 def _static_of_quark(said: object) -> int:
-    """Bits of what is stored with a matrix about its inputs: a scale, and a zero point of whole numbers."""
+    """Bits of what is stored with a matrix for its inputs: a scale, and an integer zero point."""
     if said is None:
         return 0
     tensors = table_of(said, f"{KEY}.input_tensors")
@@ -118,7 +117,7 @@ def _static_of_quark(said: object) -> int:
 
 
 def _as_expression(pattern: str) -> str:
-    """A pattern of file names as an expression for a whole name."""
+    """A file-name pattern as an expression for a whole name."""
     if any(character in pattern for character in "[]"):
         raise not_covered("exclude", pattern)
     escaped = "".join(f"\\{c}" if c in ".^$+{}()|\\" else c for c in pattern)

@@ -1,4 +1,4 @@
-"""The largest number with which there is room."""
+"""The largest number for which there is room."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 def last_with_room(left: Callable[[int], int], most: int) -> int | None:
-    """The largest number, from 1, with which `left` is not negative; 0 if there is none, None if it is `most` or more.
-    `left` falls from 2 on. The search alternates between linear interpolation, because bytes grow about evenly, and
-    bisection."""
+    """The largest number, counted from 1, for which `left` is not negative; 0 if there is none, None if it is `most` or
+    more. `left` falls from 2 on. The search alternates between linear interpolation, because bytes grow about evenly,
+    and bisection."""
     low, high, is_line = 2, most, True  # at 1 an encoder reads its input, and holds more than later
     left_of_high = left(high)
     if left_of_high >= 0:

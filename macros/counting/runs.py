@@ -1,7 +1,7 @@
-"""Which engine runs weights in a format on which kind of machine, as tables by the engines' own sources.
+"""Which engine runs weights in a format on which kind of machine, as tables taken from the engines' own sources.
 
-A kind of machine is a vendor's GPU, a TPU, or a CPU. Of NVIDIA's, an engine states the compute capability from which a
-format runs, and TensorRT-LLM also the last one. Floats of 16 and 32 bits run everywhere.
+A kind of machine is a vendor's GPU, a TPU, or a CPU. For NVIDIA's GPUs, an engine states the compute capability from
+which a format runs, and TensorRT-LLM also the last one. Floats of 16 and 32 bits run everywhere.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ KINDS = (
     ("torchao", ("torchao",)),
     ("MLX", ("mlx",)),
 )
-# Whole numbers of so many bits, whoever stores them.
+# Integers of this many bits, whoever stores them.
 ALIKE = {"int4": ("4 bits", "AWQ", "MLX"), "int8": ("int8", "MLX")}
 GGUF = "GGUF"
 PLAIN = "16 bits"
 NVIDIA, AMD, INTEL, APPLE, CPU = "NVIDIA", "AMD", "Intel", "Apple", "a CPU"
 GAUDI, TPU, NEURON = "Gaudi", "a TPU", "Trainium"
 EVERY = (NVIDIA, AMD, INTEL, APPLE, CPU)
-# Kinds of accelerators that are no GPU, of which the vendor says what runs there.
+# Non-GPU accelerators, whose vendors document what runs on them.
 OTHERS = {"TPU": TPU, "Gaudi": GAUDI, "Neuron": NEURON, "CPU": CPU}
-LAST = 10**6  # a capability above every other
+LAST = 10**6  # a capability above all others
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What an engine runs: of NVIDIA's GPUs the first capability of each kind of format, on other kinds of machines the
-    kinds of formats; each row names its source. `until` is the last capability, where the source gives one."""
+    """What an engine runs: on NVIDIA's GPUs the first capability of each kind of format, on other kinds of machines the
+    kinds of formats; each row names its source. `until` is the last capability, if the source gives one."""
 
     engine: str
     nvidia: Mapping[str, int]
@@ -148,7 +148,7 @@ TABLE = (
 
 
 def kinds_of(format: str) -> tuple[str, ...]:
-    """The kinds that hold a format of weights; none for the published one."""
+    """The kinds that include a format of weights; empty for the published one."""
     if format == PUBLISHED:
         return ()
     if format in ALIKE:
@@ -172,8 +172,8 @@ def left_out(
     format: str, accelerator: Accelerator | Card | None, engine: str = "", published: Sequence[str] = ()
 ) -> str:
     """Why an engine, or any engine, does not run weights in this format on this accelerator, as a sentence; "" if one
-    does, or if nothing is known of the machine. `published` are the formats of the quantized weights of a model as its
-    maker published it."""
+    does, or if nothing is known about the machine. `published` are the formats of the quantized weights of a model as
+    its maker published it."""
     if format != PUBLISHED:
         return _left_out(format, accelerator, engine)
     said = [_left_out(name, accelerator, engine) for name in published if name in FORMATS]

@@ -33,9 +33,10 @@ class How(StrEnum):
 
 @dataclass(frozen=True)
 class Term:
-    """One part of the memory: its bytes, least and most, how they are known, by which rule, and where that was read.
+    """One part of the memory: its bytes, lower and upper bound, how they are known, by which rule, and where that rule
+    is from.
 
-    Of an exact term, `unused` bytes hold nothing: internal fragmentation from rounding up to blocks.
+    In an exact term, `unused` bytes hold nothing: internal fragmentation from rounding up to blocks.
     """
 
     key: str

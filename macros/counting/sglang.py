@@ -45,8 +45,8 @@ VERSION = "0.5.23"
 CODE = "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/"
 RATIO_OF_WINDOWS = Fraction(8, 10)  # --swa-full-tokens-ratio
 RATIO_OF_STATES = Fraction(9, 10)  # --mamba-full-memory-ratio
-# Of the memory of a device below so many MiB: tokens of a step of a prompt, and requests of the largest graph on fewer
-# than 4 ranks and on more (`handle_gpu_memory_settings`).
+# For device memory below this many MiB: tokens of a step of a prompt, and requests of the largest graph on fewer than 4
+# ranks and on more (`handle_gpu_memory_settings`).
 SIZES = (
     (20 * 1024, 2048, 8, 8),
     (35 * 1024, 4096, 48, 160),
@@ -63,14 +63,14 @@ CACHE_TYPES = {
     "fp8_e5m2": 1,
     "fp8_e4m3": 1,
 }
-# Among options, layers and width of the model's image tower, as its config states them.
+# Among the options: layers and width of the model's image tower, as its config states them.
 TOWER, USUAL_LAYERS, USUAL_WIDTH = "tower", 24, 1024
 IS_TRIED = "tried"  # among options: a change is being tried
 STATE_TYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
 EAGLES = ("eagle", "eagle3", "nextn", "standalone", "none", "ngram", "dflash")
 INDEX_SCALE = 4  # bytes of a scale, one for 128 elements
-# Compute capability from which a model with an indexer has a cache in fp8 by default, and a kernel that takes no
-# scales (`_dsa_kv_cache_dtype_default`, `_dsa_split_backend_resolution` in arg_groups/overrides.py).
+# Compute capability from which a model with an indexer has an fp8 cache by default, and a kernel that takes no scales
+# (`_dsa_kv_cache_dtype_default`, `_dsa_split_backend_resolution` in arg_groups/overrides.py).
 BLACKWELL = 100
 
 OPTIONS = (
@@ -102,7 +102,7 @@ OPTIONS = (
     ),
     Option("images", ("--enable-multimodal",), SWITCH, "images, for a model whose tower is left out otherwise"),
     Option("no_images", ("--language-model-only", "--language-only"), SWITCH, "no images: the share is larger"),
-    # not an option of its own: it reads them in the draft's config
+    # not an option of its own: read from the draft's config
     Option("draft_layers", ("--speculative-draft-layers",), WHOLE, "layers of the draft; 1"),
 )
 IGNORED = tuple(
@@ -120,7 +120,7 @@ IGNORED = tuple(
 @dataclass(frozen=True)
 class Pools:
     """Bytes per token in a rank's pools: of K (or of latents and rotary keys together) and of V, in layers with all
-    tokens and in those with a window, and an indexer's keys; and of one slot of states, in all layers."""
+    tokens and in layers with a window, and of an indexer's keys; and the bytes of one slot of states, in all layers."""
 
     full_keys: int
     full_values: int
@@ -158,9 +158,9 @@ def pools_of(
     stage: tuple[int, int] = (0, 10**6),
     has_scales: bool = False,
 ) -> Pools:
-    """The pools of a rank of `tensor` ranks of attention, for the layers of a stage. A layer that reads another one's
-    rows has room for its own all the same. With `has_scales`, latents in 8 bits have the layout of FlashMLA: a scale of
-    32 bits for 128 elements, and the rotated part in 16 bits (`calculate_mla_kv_cache_dim`). Raises `Problem` if no
+    """The pools of a rank, one of `tensor` ranks of attention, for the layers of a stage. A layer that reads another
+    one's rows still has room for its own. With `has_scales`, latents in 8 bits have the layout of FlashMLA: a 32-bit
+    scale for every 128 elements, and the rotated part in 16 bits (`calculate_mla_kv_cache_dim`). Raises `Problem` if no
     rule is known for the cache."""
     kept = costs.counts.kept
     if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.compute.reads_source:
@@ -213,8 +213,8 @@ def pools_of(
 
 @dataclass(frozen=True)
 class Filled:
-    """How far pools are filled: tokens of the layers that keep all, tokens of windows, slots of states, and requests at
-    once."""
+    """How far pools are filled: tokens of the layers that keep all, tokens of windows, slots of states, and concurrent
+    requests."""
 
     tokens: int
     windows: int
@@ -260,7 +260,7 @@ def deploy(
         options = ends[0]
 
     def holds(change: dict[str, Value]) -> bool:
-        """Whether a request is certain to fit under another option that is new."""
+        """Whether a request is certain to fit with another option."""
         if all(options.get(key) == value for key, value in change.items()) or IS_TRIED in options:
             return False
         tried = {**options, **change, IS_TRIED: True}
@@ -275,7 +275,7 @@ def deploy(
     low, high = [
         _filled(pools, end, given, rest, drafts, drafted, layers, bool(cards), beside) for end, rest in zip(ends, rests)
     ]
-    sure = min(low.tokens, high.tokens)  # a slot of states more takes the memory of tokens
+    sure = min(low.tokens, high.tokens)  # one more slot of states takes the memory of tokens
     page = whole(options, "page", 1)
     of_draft = beside or int(_cell(pools, _ratio_of_windows(pools, options), 0, layers) * drafts / max(layers, 1))
     places = tuple(
@@ -316,7 +316,7 @@ def _in_room(
     beside: int,
 ) -> dict[str, Value]:
     """The options with tokens and slots of states, as many as this many bytes hold, in place of the bytes, which SGLang
-    does not take. Raises `Problem` if they hold none."""
+    does not accept. Raises `Problem` if they hold none."""
     held = _filled(pools, options, given, room, drafts, drafted, layers, True, beside)
     states = (held.slots + 1) * pools.slot * (1 + drafted)
     cell = _cell(pools, _ratio_of_windows(pools, options), drafts, layers) + beside
@@ -328,8 +328,8 @@ def _in_room(
 
 
 def tower_share(costs: Costs, options: Mapping[str, Value]) -> Fraction | None:
-    """The part of the share that a model that takes images keeps, by the size of its tower; 1 for one that takes none,
-    None if the tower is not known (`adjust_mem_fraction_for_vlm` in arg_groups/memory_hook.py)."""
+    """The part of the share that a model that takes images keeps, given the size of its tower; 1 for one that takes
+    none, None if the tower is not known (`adjust_mem_fraction_for_vlm` in arg_groups/memory_hook.py)."""
     this = costs.formats.architecture
     is_off = this is not None and not this.images_in_sglang and not switch(options, "images", False)
     if is_off or switch(options, "no_images", False):
@@ -353,8 +353,8 @@ def _shares(
     split: Split,
     longest: int,
 ) -> tuple[Fraction, Fraction]:
-    """--mem-fraction-static where no option gives it: what the largest step and its graphs leave, with three decimals;
-    least with the graphs of prompts, which CUDA has, but not for every model, and on AMD with aiter's attention, for
+    """--mem-fraction-static if no option gives it: what the largest step and its graphs leave, to three decimals. It is
+    lowest with the graphs of prompts, which CUDA has, but not for every model, and on AMD with aiter's attention, for
     which `attention_hook.py` keeps 0.85 of it if the context is longer than 8,192 tokens."""
     if not cards:
         return Fraction(0), Fraction(0)
@@ -386,7 +386,7 @@ def _shares(
 
 
 def _rest(cards: Sequence[Card], loaded: int, share: Fraction) -> int:
-    """The bytes for pools on the fullest device: its share less what is loaded (`_profile_available_bytes`)."""
+    """The bytes for pools on the fullest device: its share minus what is loaded (`_profile_available_bytes`)."""
     return min([card.free_bytes - loaded - int(card.free_bytes * (1 - share)) for card in cards], default=0)
 
 
@@ -435,7 +435,8 @@ def _cell_of_draft(draft: Costs, tensor: int, item: int) -> int:
 
 
 def _cell(pools: Pools, ratio: Fraction, drafts: int, layers: int) -> Fraction:
-    """Bytes of a token of the pools: with windows, a share of them; with a draft, its layers like the target's."""
+    """Bytes of a token in the pools: with windows, their share is included; with a draft, its layers count like the
+    target's."""
     cell = Fraction(pools.full) + ratio * pools.windowed
     return cell + int(cell * drafts / layers) if drafts else cell
 
@@ -474,7 +475,7 @@ def _filled(
 
 
 def _ratio_of_windows(pools: Pools, options: Mapping[str, Value]) -> Fraction:
-    """Tokens of windows by tokens of the layers that keep all; 0 without windows."""
+    """The ratio of window tokens to tokens of the layers that keep all; 0 without windows."""
     return _ratio(options, "windows", RATIO_OF_WINDOWS) if pools.windowed else Fraction(0)
 
 
@@ -556,7 +557,7 @@ def _figures(
     length: int,
     beside: int,
 ) -> list[Figure]:
-    """The figures of its log, in its order."""
+    """The figures of its log, in order."""
     rule = "weights of a rank and its rotary table"
     found = [exactly("loaded", "Load weight end, mem usage", loaded, "GB", 2, rule, BY_SOURCE)]
     if pools.slot:
@@ -610,7 +611,7 @@ def _slots(pools: Pools, slots: tuple[int, int], drafted: int) -> list[Figure]:
 def _pool(
     of: str, keys: int, values: int, index: int, tokens: tuple[int, int], page: int, has_latents: bool
 ) -> list[Figure]:
-    """The line of one pool: tokens, and K and V, or both together for latents."""
+    """The line for one pool: tokens, and K and V, or both together for latents."""
     found = [_ends(f"pool tokens{of}", f"KV Cache{of} is allocated, #tokens", tokens, "", 0, "", PROVED)]
     rows = [n + page for n in tokens]
     rule = f"tokens and a page of {page:,} more, in all layers, on a rank"
@@ -644,8 +645,8 @@ def _advice(
     length: int,
     holds: Callable[[dict[str, Value]], bool],
 ) -> list[str]:
-    """The longest request that is certain to fit, and the changes each of which alone makes one of `length` tokens
-    fit."""
+    """The longest request that is certain to fit, and the changes that would each, on their own, make one of `length`
+    tokens fit."""
     if not cards:
         return []
     if sure < length:
@@ -680,7 +681,7 @@ def _said_of_images(part: Fraction | None) -> str:
 def _notes(
     pools: Pools, shares: tuple[Fraction, Fraction] | None, of_tower: Fraction | None, has_uncounted: bool
 ) -> list[str]:
-    """Remarks; `shares`: the ends of a share that no option gives, `of_tower` the part that images leave of it."""
+    """Remarks; `shares`: the bounds of a share that no option gives, `of_tower` the part of it that images leave."""
     found = ["What its log calls GB is GiB."]
     if has_uncounted:
         found.append(

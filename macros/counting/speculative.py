@@ -1,8 +1,8 @@
 """Speculative decoding: a draft proposes tokens, the target checks them all in one step; the minimum time per token.
 
 The acceptance rule preserves the target's distribution (Leviathan et al., arXiv 2211.17192; Chen et al., arXiv
-2302.01318). If each of k proposed tokens is accepted with probability a, independently of the others, a step gives 1 +
-a + … + aᵏ tokens: those before the first rejected one, and one of the target's own.
+2302.01318). If each of k proposed tokens is accepted with probability a, independently of the others, a step yields 1 +
+a + … + aᵏ tokens: those before the first rejected one, plus one of the target's own.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Speculation(Struct, frozen=True):
 
     @property
     def draft_seconds(self) -> Fraction:
-        """The draft's steps, one for each proposed token, or for all that it proposes at once; 0 if proposals cost
-        nothing."""
+        """The draft's steps, one for each proposed token, or one for all of them if it proposes several at once; 0 if
+        proposals cost nothing."""
         return self.draft.seconds * -(-self.drafted // self.at_once) if self.draft else Fraction(0)
 
     @property
@@ -62,7 +62,8 @@ def expected_tokens(acceptance: Fraction, drafted: int) -> Fraction:
 
 
 def vocabularies_differ(target: Costs, draft: Costs | None) -> tuple[str, ...]:
-    """A warning if a draft's tokens cannot be the target's, or if a draft head reads hidden states of another width."""
+    """A warning if a draft's tokens do not match the target's, or if a draft head reads hidden states of another
+    width."""
     if draft is None:
         return ()
     here, there = target.counts.values(), draft.counts.values()
@@ -110,9 +111,9 @@ def speculation(
 ) -> Speculation:
     """The minimum time of a step on the given machine and devices; without a draft, proposals cost nothing.
 
-    The target checks `drafted` + 1 tokens per sequence at once: it reads its weights once, of a mixture of experts
-    those that this many tokens are expected to choose, and computes the logits of each. All steps are taken at the
-    context.
+    The target checks `drafted` + 1 tokens per sequence at once: it reads its weights once, but in a mixture of experts
+    only the experts that this many tokens are expected to choose, and computes the logits of each. All steps are taken
+    at the context.
     """
     if drafted > (most := most_drafted(draft)):
         raise Problem("more than this draft proposes at once", f"give at most {most}").about("draft_tokens", drafted)
@@ -130,8 +131,8 @@ def speculation(
 def lengths(
     target: Costs, draft: Costs | None, given: Conditions, most: int = 16, asked: Sequence[int] = ()
 ) -> list[Speculation]:
-    """The answers for each number of proposed tokens up to `most`, or for those `asked` for, at an acceptance rate of
-    1, on which no time depends."""
+    """The answers for each number of proposed tokens up to `most`, or for those in `asked`, at an acceptance rate of 1;
+    the times do not depend on the rate."""
     able = range(1, min(most_drafted(draft, most), given.tokens - 1) + 1) or range(1, 2)
     at_once = proposed_at_once(draft)
     plain, proposes = target.bound(1, given, expected=True), draft and draft.bound(1, given, expected=True)

@@ -1,9 +1,10 @@
-"""A split over devices: its degrees of parallelism, and the requirements of each on a model's sizes.
+"""A split over devices: its degrees of parallelism, and what each requires of a model's sizes.
 
-The rules are those of vLLM: query heads and inner widths divide by the tensor-parallel degree; key/value heads divide
-by it, or it by them, and then each has several copies; groups of a state-space model divide, or there is one and it is
-copied; the vocabulary is padded to a multiple of 64 (`DEFAULT_VOCAB_PADDING_SIZE`). Routed experts divide by the
-expert-parallel degree, layers by the stages.
+The rules are those of vLLM: query heads and inner widths must be divisible by the tensor-parallel degree. Key/value
+heads must be divisible by it, or be a divisor of it, in which case each has several copies. Groups of a state-space
+model must be divisible, or there is only one and it is copied. The vocabulary is padded to a multiple of 64
+(`DEFAULT_VOCAB_PADDING_SIZE`). Routed experts are divided by the expert-parallel degree, layers by the number of
+stages.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import NamedTuple
 from ..engine.bounds import MOST_DEVICES
 from ..engine.steps import Holds
 
-# The requirement of tensor parallelism on a size: divisible by the degree; divisible by it or a divisor of it;
-# divisible or equal to one; none, because it is padded.
+# What tensor parallelism requires of a size: divisible by the degree; divisible by it or a divisor of it; divisible or
+# equal to one; nothing, because it is padded.
 WHOLE, SHARED, ONE_OR_WHOLE, PADDED = "whole", "shared", "one or whole", "padded"
 ROWS_OF_NGRAMS = "n_ngram_heads"  # looked up per n-gram length: the table's rows can always be cut
-# Besides the names that end in _heads.
+# In addition to the names that end in _heads.
 INNER = ("d_ff", "d_inner", "n_output_groups")
 STATE_GROUPS = "n_groups"
 VOCABULARIES = ("vocab_size", "per_layer_vocab_size")
@@ -31,8 +32,9 @@ class Split(NamedTuple):
     """Degrees of parallelism; `tensor` × `data` × `pipeline` devices.
 
     `tensor` devices share each matrix, cut along whole heads, inner widths and the vocabulary. Each of `data` groups of
-    them has its own sequences, with a copy of everything but the routed experts. Of these each device has one part in
-    `expert`, and cuts their width if there are more devices. `pipeline` stages have the same number of layers each.
+    them has its own sequences, with a copy of everything except the routed experts. Each device has one of `expert`
+    parts of these, and their width is cut if there are more devices. `pipeline` stages have the same number of layers
+    each.
     """
 
     tensor: int = 1
@@ -61,7 +63,7 @@ class Split(NamedTuple):
 
     @property
     def letters(self) -> str:
-        """The same in the field's letters: `TP 8, EP 8`; empty for one device."""
+        """The degrees in the field's abbreviations: `TP 8, EP 8`; empty for one device."""
         return ", ".join(f"{name[0].upper()}P {n:,}" for name, n in self.degrees.items() if n > 1)
 
 
@@ -94,7 +96,7 @@ def held(rule: str, size: int, devices: int) -> int:
 
 
 def padded(vocabulary: int, devices: int) -> int:
-    """The rows of a table over this many devices: the next multiple of 64 that they divide; unchanged on one."""
+    """The rows of a table over this many devices: the next multiple of 64 that they divide; unchanged on one device."""
     if devices == 1:
         return vocabulary
     step = math.lcm(ROWS, devices)

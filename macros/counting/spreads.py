@@ -1,5 +1,5 @@
-"""A model on the devices of a split: bytes on the fullest device, messages and minimum times of the two kinds of
-step."""
+"""A model on the devices of a split: bytes on the fullest device, and the messages and minimum times of prefill and
+decode steps."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def asked_splits(costs: Costs, given: Conditions, degrees: tuple[int, int, int] 
 
 def chosen(costs: Costs, tensor: int = 1, pipeline: int = 1, data: int = 1, batch: int = 1) -> Split:
     """The split with these degrees, with routed experts over as many of a stage's devices as they divide by. Raises
-    `Problem` that names the degree which the model's sizes do not divide by."""
+    `Problem` that names the degree by which the model's sizes are not divisible."""
     for name, degree, able in (("tensor", tensor, costs.devices.tensors), ("pipeline", pipeline, costs.devices.stages)):
         if degree not in able:
             divide = ", ".join(f"{n:,}" for n in able)

@@ -43,7 +43,7 @@ OPTIONS = (
         "room", ("--available-memory",), BYTES, "what its log calls available, on each rank; not an option of its own"
     ),
 )
-# Of its `KvCacheConfig`, which no option of trtllm-serve sets.
+# Keys of its `KvCacheConfig` that no option of trtllm-serve sets.
 IN_CONFIG = (("tokens_per_block", "block"), ("max_tokens", "tokens"), ("dtype", "cache"))
 IGNORED = (
     "--host=",

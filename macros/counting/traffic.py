@@ -29,9 +29,9 @@ class Traffic:
     def weight_bytes_read(
         self, new: int, batch: int = 1, format: str = "bfloat16", *, least: bool = False, first: bool = False
     ) -> int:
-        """Bytes of weights that a step reads: a row per token of the input tables, several of those in
+        """Bytes of weights that a step reads: one row per token of the input tables, several for those in
         `rows_per_token`, each routed expert that any token chose, everything else once. Weights that only an encoder's
-        text meets are read if the step is the `first`.
+        input meets are read if the step is the `first`.
 
         The number of experts is the expected one if each token chooses independently and evenly; with `least`, all
         tokens choose the same ones.
@@ -61,8 +61,8 @@ class Traffic:
 
     @cached_property
     def rows_per_token(self) -> dict[Weight, int]:
-        """The tables of which a token reads several rows, with their number: those of n-grams, and one from which a
-        head takes the rows of the tokens that it chose to score."""
+        """The tables from which a token reads several rows, with that number: those of n-grams, and the one from which
+        a head takes the rows of the tokens that it chose to score."""
         several = dict(self.counts.ngram_tables)
         for top in self.trace.root.children:
             for leaf in top.walk() if top.role is HEAD else ():
@@ -72,8 +72,8 @@ class Traffic:
         return several
 
     def target_bytes_read(self, tokens: int, format: str) -> int:
-        """Bytes that a step of a draft head reads of its target's tensors: a row per token of the embedding, and the LM
-        head; in 16 bits where the format is that of quantized files. Of any other model 0."""
+        """Bytes that a step of a draft head reads from its target's tensors: a row per token of the embedding, and the
+        LM head; in 16 bits where the format is that of quantized files. For any other model, 0."""
         form, total = FORMATS.get(format, FORMATS["bfloat16"]), 0
         for w, role in self.trace.borrowed.values():
             rows = min(int(w.shape[0]), tokens) if role in LOOKED_UP else int(w.shape[0])
@@ -82,7 +82,8 @@ class Traffic:
 
     @cached_method
     def read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
-        """Bytes that every step reads, the tables of which it reads rows, bytes of experts by (held, used)."""
+        """Bytes that every step reads, the tables from which it reads rows, and the bytes of experts by (held,
+        used)."""
         looked_up, first, experts = self._not_always_read
         always = self.formats.total(format) - sum([self.formats.size(w, format) for w in (*looked_up, *first)])
         routed: dict[tuple[int, int], int] = {}
@@ -96,8 +97,8 @@ class Traffic:
     def _not_always_read(
         self,
     ) -> tuple[tuple[Weight, ...], tuple[Weight, ...], tuple[tuple[Weight, tuple[int, int]], ...]]:
-        """The weights that not every step reads whole: tables of which it reads rows (not one that is also the head,
-        and read whole there), those of the first step, routed experts with (held, used)."""
+        """The weights that not every step reads in full: tables from which it reads rows (except one that is also the
+        head, and read in full there), those of the first step, and routed experts with (held, used)."""
         tables, head = (
             {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
             for roles in (LOOKED_UP, (HEAD,))
@@ -134,7 +135,7 @@ class Traffic:
         return sum([size for _, size in self.cache_reads(new, context, item_bytes)]) * batch
 
     def cache_reads(self, new: int, context: int, item_bytes: ItemBytes = 2) -> list[tuple[CacheEntry, int]]:
-        """Each kept entry with the bytes that a step reads of it in all its layers, per sequence."""
+        """Each kept entry with the bytes that a step reads from it in all its layers, per sequence."""
         self.counts.check_cache(item_bytes)
         values, reads = self.compute.values(new, context), list[tuple[CacheEntry, int]]()
         for k in self.trace.kept:
@@ -180,7 +181,7 @@ class Traffic:
         return read + self.cache_bytes_written(new, context, 1, item_bytes)
 
     def intensity(self, new: int, given: Conditions) -> Fraction:
-        """FLOPs per byte moved, masked pairs left out."""
+        """FLOPs per byte moved, without masked pairs."""
         return Fraction(self.compute.least_flops(new, given.tokens) * given.batch, self.bytes_moved(new, given))
 
     @cached_property

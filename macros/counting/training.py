@@ -41,11 +41,11 @@ class Training:
     def activation_bytes(self, context: int, batch: int = 1, *, pairs: bool = True, recompute: bool = False) -> int:
         """Bytes of activations that the backward pass needs, at 2 bytes per element (after arXiv 2205.05198, 4.1).
 
-        Each step declares what it keeps: the arrays that it read, once if several read the same, its result (softmax),
-        or nothing (moving, adding, masking, rotating); the logits of all tokens are kept at 4 bytes. No dropout; a
-        recurrence keeps its inputs and computes its states again; latent attention is trained with its keys and values
-        expanded per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention computed in blocks).
-        With `recompute`, only each layer's input is kept, and the largest layer's own once.
+        Each step declares what it keeps: the arrays that it read, once if several read the same one, its result
+        (softmax), or nothing (moving, adding, masking, rotating); the logits of all tokens are kept at 4 bytes. No
+        dropout; a recurrence keeps its inputs and recomputes its states; latent attention is trained with its keys and
+        values expanded per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention computed in
+        blocks). With `recompute`, only each layer's input is kept, plus once everything the largest layer keeps.
         """
         at = self.compute.evaluated(context, context)
 
@@ -68,7 +68,7 @@ class Training:
 
     @cached_property
     def _saved(self) -> tuple[Saved, list[tuple[Node, Saved, Poly]], list[tuple[Node, Saved]]]:
-        """The arrays that the backward pass needs: of the steps outside of layers, of each kind of layer with its
+        """The arrays that the backward pass needs: those of the steps outside of layers, of each kind of layer with its
         additional arrays if latents are expanded, and inside each head."""
         top = self.trace.root.children
         heads = [n for n in top if n.role is HEAD]
@@ -84,7 +84,7 @@ class Training:
         return _sizes(x for node in nodes for x in _saved(node))
 
     def saved_inside(self, head: Node) -> Saved:
-        """The same for the calls inside a head."""
+        """Like `saved`, for the calls inside a head."""
         return _sizes(x for n in head.children if n.step and n.keeps is not Keeps.NOTHING for x in _saved(n))
 
     def written_out(self, layer: Node) -> Poly:

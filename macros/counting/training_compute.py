@@ -44,7 +44,7 @@ class Run:
 
 def flops_per_token(costs: Costs, setup: Setup, adapters: Adapters | None = None) -> Fraction:
     """FLOPs of training on a token: three forward passes, or four if each layer is recomputed; with frozen weights one
-    fewer for all maps by weights, and three for the adapters' own."""
+    fewer for all products with weights, and three for the adapters' own."""
     forward = costs.compute.training_flops_per_token(setup.sequence) / 3
     again = 1 if setup.recompute == "full" else 0
     if adapters is None:
@@ -54,7 +54,7 @@ def flops_per_token(costs: Costs, setup: Setup, adapters: Adapters | None = None
 
 
 def adapter_flops(adapters: Adapters) -> int:
-    """FLOPs of a token through all adapters, forward only; for experts, through those of the chosen ones."""
+    """FLOPs of a token through all adapters, forward only; for experts, only through the chosen ones."""
     total = 0
     for one in adapters.modules:
         routed = one.module.weights[0].routed

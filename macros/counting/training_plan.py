@@ -1,4 +1,4 @@
-"""A requested training, validated, and its answer: trainable parameters, memory, FLOPs, time."""
+"""Validates a requested training run and answers it: trainable parameters, memory, FLOPs, time."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ def asked(given: Any) -> tuple[Setup, Adapter | None]:
 
 
 class Narrowing(NamedTuple):
-    """PEFT's options for fewer modules, for parameters, and for other ranks; None for those that were not given."""
+    """PEFT's options for a subset of modules, for parameters, and for other ranks; None for those that were not
+    given."""
 
     exclude_modules: Any = None
     layers_to_transform: Any = None
@@ -105,9 +106,9 @@ class Narrowing(NamedTuple):
 
 
 def narrowed(adapter: Adapter | None, asked_for: Narrowing) -> Adapter | None:
-    """An adapter of fewer modules, of parameters, or of other ranks. Raises `Problem`.
+    """An adapter of a subset of modules, of parameters, or of other ranks. Raises `Problem`.
 
-    Layers are numbers, also as text (`0,1,2` or `0-7`), ranks a table, also as text (`q_proj=32,v_proj=4`).
+    Layers are numbers or a string (`0,1,2` or `0-7`), ranks a table or a string (`q_proj=32,v_proj=4`).
     """
     options = {
         "exclude_modules": asked_for.exclude_modules,
@@ -156,7 +157,7 @@ def _numbers(parameter: str, value: Any) -> tuple[int, ...]:
 
 
 def _by_name(parameter: str, value: Any) -> tuple[tuple[str, int], ...]:
-    """Ranks, or scales, by the ends of modules' names, or by expressions."""
+    """Ranks, or scales, by the suffixes of module names, or by expressions."""
     several: Any = value
     wrong = Problem("no whole numbers by module", "write them as in q_proj=32,v_proj=4").about(parameter, several)
     pairs: list[tuple[Any, Any]] = []
@@ -177,14 +178,14 @@ def _by_name(parameter: str, value: Any) -> tuple[tuple[str, int], ...]:
 
 
 def _is_given(value: Any) -> bool:
-    """Whether an option was given; an empty text or list counts as not given."""
+    """Whether an option was given; an empty string or list counts as not given."""
     several: Any = value
     return value is not None and (not isinstance(value, (str, list, tuple, dict)) or len(several) > 0)
 
 
 def named(parameter: str, value: Any) -> tuple[str, ...] | str:
-    """Names of modules, or a text with signs that no name has: an expression for whole names, or all-linear. Raises
-    `Problem`."""
+    """Names of modules; a string with characters that no name has is an expression for whole names, or all-linear.
+    Raises `Problem`."""
     several: Any = value
     if isinstance(value, str) and (is_expression(several) or several.strip().lower() == ALL_LINEAR):
         return several.strip()
@@ -194,7 +195,7 @@ def named(parameter: str, value: Any) -> tuple[str, ...] | str:
 
 
 def names(parameter: str, value: Any) -> tuple[str, ...]:
-    """Names of modules from comma-separated text or from a list. Raises `Problem`."""
+    """Names of modules from a comma-separated string or from a list. Raises `Problem`."""
     several: Any = value
     if isinstance(value, str):
         parts: list[Any] = value.split(",")

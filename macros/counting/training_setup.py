@@ -3,8 +3,8 @@
 Mixed precision: weights and gradients in 16 bits, a copy of the weights and the optimizer's state in 32 (arXiv
 1910.02054, 3.1). Adapters have 32 bits, as in PEFT, without a copy. ZeRO's stages divide the optimizer's state, the
 gradients and the weights over the data-parallel devices (5). Tensor parallelism cuts arrays made of heads and inner
-widths, sequence parallelism all other activations too (arXiv 2205.05198, 4). With pipeline parallelism each stage keeps
-the activations of as many micro-batches as there are stages after it, itself included (4.2.3).
+widths; sequence parallelism also cuts all other activations (arXiv 2205.05198, 4). With pipeline parallelism each stage
+keeps the activations of as many micro-batches as there are stages from it to the end (4.2.3).
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ def _adamw(t: Tensor) -> int:
 
 
 def _adamw_8bit(t: Tensor) -> int:
-    """As in arXiv 2110.02861 and bitsandbytes: two states of 8 bits, a scale for each block of each."""
+    """As in arXiv 2110.02861 and bitsandbytes: two 8-bit states, with a scale for each block of each."""
     n = math.prod(t.shape)
     return t.copies * (8 * n if n < IN_4_BYTES else 2 * n + 8 * -(-n // OF_8_BITS))
 
 
 def _adafactor(t: Tensor) -> int:
-    """For a matrix one number for each row and each column (arXiv 1804.04235), without momentum."""
+    """For a matrix, one number for each row and each column (arXiv 1804.04235), without momentum."""
     if len(t.shape) < 2:
         return 4 * t.elements
     *before, rows, columns = t.shape
@@ -103,7 +103,7 @@ def _muon(t: Tensor) -> int:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An optimizer: bytes of its state for some tensors, the copy of the weights aside."""
+    """An optimizer: bytes of its state for some tensors, excluding the copy of the weights."""
 
     said: str
     bytes_of: Callable[[Tensor], int]
@@ -121,8 +121,8 @@ OPTIMIZERS: dict[str, Optimizer] = {
 
 @dataclass(frozen=True)
 class Setup:
-    """The setup of a training. `devices` are tensor × pipeline × data parallel; of the data-parallel groups, `expert`
-    together hold the routed experts, each some of them."""
+    """The setup of a training run. `devices` are tensor × pipeline × data parallel; `expert` of the data-parallel
+    groups hold the routed experts together, each group some of them."""
 
     sequence: int = 4096
     micro_batch: int = 1
@@ -182,8 +182,8 @@ def check(costs: Costs, setup: Setup, adapters: Adapters | None) -> None:
 
 
 def nf4_bytes(elements: int, *, double: bool = True) -> int:
-    """Bytes of a matrix in NF4: half a byte per element and a 32-bit scale for every 64 or, with `double` quantization,
-    an 8-bit scale and a 32-bit scale for every 256 of these."""
+    """Bytes of a matrix in NF4: half a byte per element and a 32-bit scale for every 64 elements or, with `double`
+    quantization, an 8-bit scale and a 32-bit scale for every 256 of these."""
     blocks = -(-elements // NF4_BLOCK)
     return -(-elements // 2) + (blocks + 4 * -(-blocks // NF4_BLOCKS) if double else 4 * blocks)
 
@@ -229,7 +229,7 @@ def _full(costs: Costs, setup: Setup, modules: tuple[Module, ...]) -> list[dict[
             of_experts |= _exchanged(more, largest, own)
             buffers = found["exchange buffers"], of_experts["exchange buffers"]
             found = {key: size + of_experts[key] for key, size in found.items()}
-            if setup.sharding != "ddp":  # a bucket, or what is gathered, is used again
+            if setup.sharding != "ddp":  # a bucket, or the gathered weights, are used again
                 found["exchange buffers"] = max(buffers)
         terms.append(found)
     return terms
@@ -263,7 +263,8 @@ def _exchanged(n: int, largest: int, setup: Setup, trained: int | None = None) -
     """The communication buffers.
 
     DDP copies gradients into its buckets; ZeRO-1 and ZeRO-2 reduce a bucket at a time; ZeRO-3 gathers a module's
-    weights next to its gradients; FSDP two layers' weights, the next one's too, next to the gradients of one.
+    weights next to its gradients; FSDP gathers two layers' weights, including the next one's, next to the gradients of
+    one.
     """
     if setup.data == 1:
         return {"exchange buffers": 0}
@@ -426,7 +427,8 @@ def _distinct(pairs: Iterable[tuple[ShapeArray, ShapeArray]]) -> list[_Array]:
 
 
 def _local(one: _Array, values: Mapping[str, int], cut: Mapping[str, int] | None, apart: int, is_blocked: bool) -> int:
-    """Elements of an array on a device: those made of heads and inner widths are `cut`, others divided by `apart`."""
+    """Elements of an array on a device: for those made of heads and inner widths, `cut` has the sizes on one device;
+    all others are divided by `apart`."""
     whole, is_paired = measured(one.array)
     if is_paired and is_blocked:
         return 0
@@ -450,7 +452,7 @@ def _cut(name: str, n: int, tensor: int) -> int:
 
 def _low_rank(node: Node, adapters: Adapters | None, setup: Setup) -> int:
     """Elements between the two matrices of the adapters of a call's weights, in one layer: a vector as long as the rank
-    for each token, for experts for each that is chosen."""
+    for each token, and in experts for each chosen one."""
     if adapters is None:
         return 0
     total = 0

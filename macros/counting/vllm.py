@@ -22,35 +22,39 @@ from .parameters import INDEX
 from .serving import GIB, padded, row_of, window_of
 from .splits import Split
 
-VERSION = 0, 33  # whose rules are meant where no version is named
+VERSION = 0, 33  # the version whose rules apply if none is named
 BLOCK = 16
-# With recurrent layers, the tokens of a block are a multiple of this; with latents of 64, since 0.27 of 128.
+# With recurrent layers, the tokens of a block are a multiple of this; with latents a multiple of 64, and since 0.27 of
+# 128.
 GRAIN, GRAIN_OF_LATENTS, GRAIN_SINCE = 16, 64, (128, (0, 27))
 SHARE, OLD_SHARE, SHARE_SINCE = Fraction(92, 100), Fraction(90, 100), (0, 20)  # --gpu-memory-utilization
-# --max-num-batched-tokens and --max-num-seqs of its server: on 70 GiB and more that are no A100, and on all else
+# --max-num-batched-tokens and --max-num-seqs of its server: on devices with 70 GiB or more that are not an A100, and on
+# all others
 LARGE, USUAL = (8192, 1024), (2048, 256)
 # since 0.28 on 160 GiB and more; since 0.29 a GB10 has the usual ones
 LARGEST, LARGEST_SINCE, GB10_SINCE = (16384, 1024), (0, 28), (0, 29)
 STATES = 2  # pages of a recurrent layer per sequence with prefix caching, its default; without, one
-# Bits of an element: of nvfp4 with a scale of 8 bits for 16 elements.
+# Bits of an element; nvfp4 has an 8-bit scale for every 16 elements.
 TYPES = {"float32": 32, "bfloat16": 16, "float16": 16, "fp8": 8, "nvfp4": 9}
 SPARSE_LATENT = 656  # bytes of a token's latent in fp8_ds_mla: 512 in 8 bits, 4 scales, 64 in 16 bits
 INDEX_SCALE = 4  # bytes of a scale, one for 128 elements of an indexer's key
 WINDOWS_SINCE = (0, 9)  # before, every layer with a window kept all tokens (`unify_hybrid_kv_cache_specs`)
 DIGITS_SINCE = (0, 20)  # the version that prints concurrency times length as tokens
 # Since 0.26 a window keeps the tokens of every step that is scheduled before the last one has ended: two with
-# asynchronous scheduling (`max_in_flight_tokens` in config/vllm.py). With stages, one for each; since 0.32, whose
-# usual model runner is the second one, one more.
+# asynchronous scheduling (`max_in_flight_tokens` in config/vllm.py). With pipeline stages, one step per stage; since
+# 0.32, whose usual model runner is the second one, one more.
 IN_FLIGHT_SINCE, SECOND_RUNNER_SINCE = (0, 26), (0, 32)
-# Since then the layers of Mamba 2 keep a page more with prefix caching (`get_kv_cache_spec` in mamba_mixer2.py).
+# Since this version the layers of Mamba 2 keep one more page with prefix caching (`get_kv_cache_spec` in
+# mamba_mixer2.py).
 CHECKPOINT_SINCE = (0, 32)
-# Since then one block of the pool is held back (`get_kv_cache_configs`): the longest request is shorter by it.
+# Since this version one block of the pool is held back (`get_kv_cache_configs`), so the longest request is one block
+# shorter.
 NULL_BLOCK_SINCE = (0, 29)
-# The tokens of a block of latents, by the kernel that the device has (`_get_backend_priorities` in platforms/cuda.py,
-# `get_supported_kernel_block_sizes` in v1/attention/backends/mla): with an indexer; FlashInfer on Blackwell; FlashMLA,
-# which Hopper has for 8 bits alone.
+# The tokens of a block of latents, depending on the kernel that the device has (`_get_backend_priorities` in
+# platforms/cuda.py, `get_supported_kernel_block_sizes` in v1/attention/backends/mla): with an indexer; FlashInfer on
+# Blackwell; FlashMLA, which Hopper has only for 8 bits.
 SPARSE_BLOCK, BLACKWELL_BLOCK, FLASHMLA_BLOCK, BLOCKS_SINCE = 64, 32, 64, (0, 24)
-# Compute capabilities by the names of devices, where none is known.
+# Compute capabilities by device name, for devices without a known one.
 GENERATIONS = (
     (90, ("h100", "h200", "h800", "h20", "gh200")),
     (100, ("b100", "b200", "b300", "gb200", "gb300")),
@@ -63,8 +67,8 @@ class Setting:
     """The options: tokens and sequences of a step, the type of the cache, pages of a state (0 for one in every block),
     tokens of a block (0 for the default), ranks that share each matrix, ranks that share a sequence's rows, tokens that
     a draft proposes and the layers that it adds, bits of a state, whether windows keep their own length, the version,
-    the steps that are scheduled at once, the device's compute capability (0 if it is not known), and the kernel of a
-    delta rule for prompts.
+    the number of steps that are scheduled at once, the device's compute capability (0 if it is not known), and the
+    kernel of a delta rule for prompts.
     """
 
     step: int
@@ -108,7 +112,7 @@ class Setting:
 
 
 def capability_of(name: str, known: int | None = None) -> int:
-    """A device's compute capability, as it is known or by the generation that its name says; 0 for another."""
+    """A device's compute capability, either known or derived from the generation in its name; 0 otherwise."""
     if known:
         return known
     lower = name.lower()
@@ -119,14 +123,14 @@ def capability_of(name: str, known: int | None = None) -> int:
 
 
 def usual(costs: Costs, memory_bytes: int, device: str, dtype: str) -> Setting:
-    """What its server does with a model on a device, by the newest version known: two steps are scheduled at once."""
+    """What the server does with a model on a device, by the newest version known: two steps are scheduled at once."""
     step, sequences = defaults(memory_bytes, device)
     step = max(step, step_of_images(costs, VERSION))
     return Setting(step, sequences, dtype, batches=2, capability=capability_of(device))
 
 
 def block_of(costs: Costs, setting: Setting) -> int:
-    """The tokens of a block that the kernels for the model's attention want on the device."""
+    """The tokens per block that the kernels for the model's attention need on the device."""
     if setting.block:
         return setting.block
     kept = costs.counts.kept
@@ -141,8 +145,8 @@ def block_of(costs: Costs, setting: Setting) -> int:
 
 
 def checkpoint_grain(costs: Costs, setting: Setting) -> int | None:
-    """Of how many tokens a block is a multiple because a kernel hands out states inside of a prompt; None if none does.
-    Such a layer keeps a page more with prefix caching."""
+    """The number of tokens that a block must be a multiple of because a kernel returns states mid-prompt; None if no
+    kernel does. Such a layer keeps one more page with prefix caching."""
     if setting.states != STATES:
         return None
     if any(node.role is Role.MAMBA2 for node in costs.trace.root.walk()):
@@ -160,7 +164,7 @@ def checkpoint_grain(costs: Costs, setting: Setting) -> int | None:
 
 
 def step_of_images(costs: Costs, version: tuple[int, int]) -> int:
-    """The tokens that a step has at least by default, for a model that reads an image in both directions."""
+    """The minimum number of tokens per step, by default, for a model whose attention to an image is bidirectional."""
     architecture = costs.formats.architecture
     if architecture is None:
         return 0
@@ -180,8 +184,8 @@ def defaults(memory_bytes: int, name: str, version: tuple[int, int] = VERSION) -
 
 @dataclass(frozen=True)
 class Layers:
-    """Layers of one kind: how many, bytes of a page of each, the tokens of it, and the window or chunk; of recurrent
-    layers the pages and the bytes of a state. `layers` are their places in the model, a draft's after all others."""
+    """Layers of one kind: how many, bytes of a page of each, its tokens, and the window or chunk; for recurrent layers,
+    the pages and the bytes of a state. `layers` are their indices in the model; a draft's come after all others."""
 
     number: int
     page: int
@@ -212,7 +216,7 @@ class Layers:
             return -(-tokens // self.block)
         if self.states:
             return self.states
-        begun = self.window is not None and not self.is_chunk  # a window need not begin with a block
+        begun = self.window is not None and not self.is_chunk  # a window may start in the middle of a block
         return -(-self.rows(tokens, step) // self.block) + (1 if begun else 0)
 
     def used(self, tokens: int, step: int) -> int:
@@ -226,7 +230,7 @@ class Layers:
 class Cache:
     """The layout of a model's cache on a rank: its kinds of layers, the number of layers that share a pool of pages,
     the number of groups, bytes of a block over all layers of a group, and the fewest tokens of a block. `contexts`
-    ranks share the rows of a sequence; of the pool's blocks, `reserved` hold no request."""
+    ranks share the rows of a sequence; `reserved` of the pool's blocks hold no request."""
 
     kinds: tuple[Layers, ...]
     layers: int
@@ -250,7 +254,7 @@ class Cache:
         return self.blocks(tokens, step) * self.block_bytes - used
 
     def held(self, room: int) -> int:
-        """Blocks that this many bytes hold."""
+        """The number of blocks that this many bytes hold."""
         return max(room, 0) // self.block_bytes if self.block_bytes else 0
 
     def printed_tokens(self, blocks: int) -> int:
@@ -263,7 +267,7 @@ class Cache:
         return Fraction(blocks, each) if each else Fraction(0)
 
     def longest(self, room: int, step: int, most: int) -> int:
-        """The longest context of one sequence in this many bytes, at most the given one."""
+        """The longest context of one sequence in this many bytes, but no longer than the given one."""
         held = self.held(room) - self.reserved
         low, high = 0, most
         while low < high:
@@ -278,8 +282,8 @@ class Cache:
         return [(-kind.number % self.layers, kind.number) for kind in self.kinds if kind.number % self.layers]
 
     def stage_bytes(self, first: int, last: int) -> int:
-        """Bytes of a block on a stage that has the layers from `first` up to `last`: the groups are those of the whole
-        model, each cut to the stage's layers."""
+        """Bytes of a block on a stage that has the layers from `first` to `last`: the groups are those of the whole
+        model, each reduced to the stage's layers."""
         if self.layers == 0:
             return sum(kind.page * len([i for i in kind.layers if first <= i < last]) for kind in self.kinds)
         most, page = 0, 0
@@ -292,8 +296,8 @@ class Cache:
 
 
 def elements_on_rank(costs: Costs, tensor: int) -> dict[int, int]:
-    """Elements of a row, or of a state, of each kept entry on a rank, by the entry's place in `counts.kept`: heads are
-    divided, at least one a rank; latents and an indexer's keys are whole."""
+    """Elements of a row, or of a state, of each kept entry on a rank, keyed by the entry's index in `counts.kept`:
+    heads are divided, with at least one per rank; latents and an indexer's keys are kept whole."""
     found: dict[int, int] = {}
     cut = costs.devices.cut_cache(Split(tensor=tensor))
     for i, k in enumerate(costs.counts.kept):
@@ -339,7 +343,7 @@ def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cach
             checkpoint_grain(costs, setting),
             reserved,
         )
-    if len({kind.window for kind in kinds}) <= 1:  # one group, each layer with pages of its own size
+    if len({kind.window for kind in kinds}) <= 1:  # one group, in which each layer has pages of its own size
         block_bytes = sum(k.number * k.page for k in kinds)
         return Cache(tuple(kinds), 0, min(len(kinds), 1), block_bytes, block, setting.contexts, reserved)
     return _grouped(_as_large(kinds, has_latents), setting.contexts, reserved)
@@ -383,7 +387,7 @@ def _sort(
 
 
 def _alike(by_layer: dict[int, list[int]]) -> list[tuple[list[int], list[int]]]:
-    """The entries of layers that keep the same ones, once, with these layers."""
+    """The entries of layers that keep the same ones, listed once with those layers."""
     found: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
     for layer in sorted(by_layer):
         entries = by_layer[layer]
@@ -396,8 +400,8 @@ def _is_chunk(k: CacheEntry) -> bool:
 
 
 def _state_bytes(k: CacheEntry, size: int, is_mamba: bool, setting: Setting) -> int:
-    """Bytes of a state: a convolution without the column of the new token and with one for each proposed token in 16
-    bits, a state of a delta rule in 32 bits and one of Mamba in 16, unless an option or the config says otherwise."""
+    """Bytes of a state: a convolution, without the column of the new token and with one for each proposed token, in 16
+    bits; a state of a delta rule in 32 bits and one of Mamba in 16, unless an option or the config says otherwise."""
     if k.holds is Holds.CONVOLUTION:
         column = size // int(k.shape[0])
         return (size - column + column * setting.drafted) * 2
@@ -413,7 +417,7 @@ def _with_states(
     checkpoint: int | None,
     reserved: int,
 ) -> Cache:
-    """Attention in a model with recurrent layers: a block is long enough that a page holds a state."""
+    """Attention in a model with recurrent layers: a block is long enough for a page to hold a state."""
     number, pages_of_state = len(own), setting.states + setting.drafted if setting.states else 0
     if checkpoint is not None:
         pages_of_state += 1
@@ -436,7 +440,7 @@ def _with_states(
 
 
 def _as_large(kinds: list[Layers], has_latents: bool) -> list[Layers]:
-    """Pages of one size: a block of smaller rows holds more tokens, or is padded if the sizes do not divide
+    """Makes all pages the same size: a block of smaller rows holds more tokens, or is padded if the sizes do not divide
     (`unify_kv_cache_spec_page_size`)."""
     page = max(kind.page for kind in kinds)
     if has_latents and any(page % kind.page for kind in kinds):
@@ -459,8 +463,8 @@ def _as_large(kinds: list[Layers], has_latents: bool) -> list[Layers]:
 
 
 def _grouped(kinds: list[Layers], contexts: int, reserved: int) -> Cache:
-    """Layers in groups of the size of the rarest kind, or of the most frequent if that has less than half as many
-    again: layers at the same place in each group share the same memory."""
+    """Layers in groups as large as the rarest kind, or as the most frequent one if it has less than 1.5 times as many:
+    layers at the same position in each group share the same memory."""
     numbers = [kind.number for kind in kinds]
     layers = max(numbers) if 2 * max(numbers) < 3 * min(numbers) else min(numbers)
     groups = sum(-(-n // layers) for n in numbers)

@@ -1,4 +1,4 @@
-"""vLLM's options by its own names, with what it calls the types of a cache and of a state.
+"""vLLM's options by its own names, and its names for the types of a cache and of a state.
 
 Source in vLLM: `engine/arg_utils.py`, `config/cache.py`, `config/speculative.py`.
 """
@@ -29,7 +29,7 @@ CACHE_TYPES = {
     "fp8_per_token_head": "fp8_per_token_head",
     "int4_per_token_head": "int4_per_token_head",
 }
-# Types whose pages no rule here counts.
+# Types whose pages no rule here covers.
 UNCOUNTED = tuple(
     "nvfp4_ds_mla turboquant_k8v4 turboquant_4bit_nc turboquant_k3v4_nc turboquant_3bit_nc octave_k3v4 octave_k3v3 "
     "octave_k3v3_compact ultraquant_4bit".split()
@@ -39,7 +39,7 @@ UNCOUNTED = tuple(
 WITH_SCALES = {"int8_per_token_head": 8, "fp8_per_token_head": 8, "int4_per_token_head": 4}
 SCALES_SINCE = (0, 33)  # the version whose source was read
 BITS = {"auto": 0, "float32": 32, "float": 32, "float16": 16, "half": 16, "bfloat16": 16}
-# Drafts whose layers are the model's own kind: how many each has by default.
+# Drafts whose layers are of the model's own kind: how many each has by default.
 OWN_HEADS = ("mtp", "eagle", "eagle3", "deepseek_mtp", "qwen3_next_mtp", "qwen3_5_mtp", "glm4_moe_mtp", "mimo_mtp")
 MODEL_DRAFTS = (None, "draft_model", "dflash")  # methods whose draft is a model that the options name
 OTHER_DRAFTS = ("ngram", "suffix", "medusa", "mlp_speculator", "draft_model")
@@ -131,7 +131,7 @@ IGNORED = tuple(
 
 
 def bytes_with_scales(k: CacheEntry, elements: int, dtype: str, version: tuple[int, int]) -> int:
-    """Bytes of a row in a type with scales. Raises `Problem` before the version whose rule is known."""
+    """Bytes of a row in a type with scales. Raises `Problem` for a version older than the one whose rule is known."""
     if version < SCALES_SINCE:
         raise Problem(f"no rule is known for vLLM’s cache of type {dtype} before 0.33", "give --engine-version 0.33")
     width = elements * WITH_SCALES[dtype] // 8
@@ -141,8 +141,8 @@ def bytes_with_scales(k: CacheEntry, elements: int, dtype: str, version: tuple[i
 
 
 def stages_of(layers: int, stages: int) -> list[tuple[int, int]]:
-    """The first layer of each stage and the one after its last: as equal as possible, one more for those before the
-    last (`get_pp_indices` in vllm/distributed/utils.py)."""
+    """The first layer of each stage and the one after its last: as equal as possible, with one more for those before
+    the last (`get_pp_indices` in vllm/distributed/utils.py)."""
     each, rest = divmod(layers, stages)
     numbers = [each] * stages
     for i in range(rest):
@@ -156,7 +156,7 @@ def stages_of(layers: int, stages: int) -> list[tuple[int, int]]:
 
 
 def rotary_bytes(costs: Costs, longest: int) -> int:
-    """Bytes of the table of sines and cosines, in 16 bits, for each position up to the longest context: whole on each
-    rank, one for all layers that rotate alike (`RotaryEmbedding` in model_executor/layers/rotary_embedding)."""
+    """Bytes of the table of sines and cosines, in 16 bits, for each position up to the longest context: each rank holds
+    all of it, once for all layers that rotate alike (`RotaryEmbedding` in model_executor/layers/rotary_embedding)."""
     tables = [node for node in costs.trace.root.walk() if node.role is Role.ROPE_TABLE]
     return sum(longest * int(out.shape[-1]) * 2 for node in tables for out in node.outputs)

@@ -1,8 +1,9 @@
-"""vLLM's packed groups: layers whose pages differ in size lie side by side in a block, as long as the widest group's.
+"""vLLM's packed groups: layers whose pages differ in size are side by side in a block, which is as long as the widest
+group's.
 
-Source in vLLM 0.33: `v1/core/kv_cache_planning.py` (`_get_packed_kv_cache_groups`, `_approximate_gcd`), and of
+Source in vLLM 0.33: `v1/core/kv_cache_planning.py` (`_get_packed_kv_cache_groups`, `_approximate_gcd`), and for
 DeepSeek V4 `models/deepseek_v4/attention.py`, `compressor.py` and `nvidia/model.py` (`_select_dsv4_attn_cls`): every
-device of NVIDIA keeps latents in `fp8_ds_mla`. A test compares it with vLLM's own functions, and with a printed log.
+NVIDIA device keeps latents in `fp8_ds_mla`. A test compares it with vLLM's own functions, and with a printed log.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from .serving import padded, window_of
 from .vllm import NULL_BLOCK_SINCE, Cache, Layers, Setting, cache_of
 
 PACKED_SINCE = (0, 29)  # before, groups of tuples of layers
-BLOCK, WINDOW_BLOCK = 256, 64  # tokens of a page of all tokens, and of a window
-ALIGNMENT = 576  # bytes that a page is a multiple of, as FlashMLA reads it
-# Of a token: 448 elements in 8 bits, 64 in 16 and 8 bytes of scales; of an indexer's key a scale for 128 elements.
+BLOCK, WINDOW_BLOCK = 256, 64  # tokens of a page for all tokens, and for a window
+ALIGNMENT = 576  # bytes that a page must be a multiple of, as FlashMLA reads it
+# Per token: 448 elements in 8 bits, 64 in 16 bits and 8 bytes of scales; per indexer key, one scale for 128 elements.
 LATENT, INDEX_SCALE = 584, 4
-OF_STATES = {4: 4, 128: 8}  # tokens of a page of what waits, by those that are compressed
-STATE_ITEM = 4  # bytes of an element that waits, of a row and of its weight
+OF_STATES = {4: 4, 128: 8}  # tokens of a page of waiting tokens, by how many are compressed together
+STATE_ITEM = 4  # bytes of a waiting element, of a row and of its weight
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Layers that need as many pages: tokens of one, the window (None for all tokens), and the layers by the bytes of
-    their pages, in the model's order."""
+    """Layers that need equally many pages: tokens of one, the window (None for all tokens), and the layers by the bytes
+    of their pages, in the model's order."""
 
     block: int
     window: int | None
@@ -39,24 +40,24 @@ class Bucket:
 
     @property
     def most(self) -> int:
-        """The most layers with pages of one size."""
+        """The largest number of layers with pages of one size."""
         return max(len(layers) for layers in self.pages.values())
 
     @property
     def is_balanced(self) -> bool:
-        """Whether there are as many layers with pages of each size."""
+        """Whether each page size has the same number of layers."""
         return len({len(layers) for layers in self.pages.values()}) == 1
 
 
 @dataclass(frozen=True)
 class Pack:
-    """A bucket's layers, by the bytes of their pages, and the number of groups over which they are spread in turn."""
+    """A bucket's layers, by the bytes of their pages, and the number of groups that they are dealt out to in turn."""
 
     kinds: tuple[Layers, ...]
     groups: int
 
     def bytes_of(self, first: int, last: int) -> int:
-        """Bytes of a block for the layers from `first` up to `last` in the group that has most."""
+        """Bytes of a block for the layers from `first` to `last` in the group that has the most."""
         sizes = [
             sum(
                 kind.page * len([i for i in kind.layers[group :: self.groups] if first <= i < last])
@@ -84,7 +85,7 @@ class PackedCache(Cache):
         return self.blocks(tokens, step) * self.block_bytes - used
 
     def stage_bytes(self, first: int, last: int) -> int:
-        """Bytes of a block on a stage that has the layers from `first` up to `last`."""
+        """Bytes of a block on a stage that has the layers from `first` to `last`."""
         return max(pack.bytes_of(first, last) for pack in self.packs)
 
 
@@ -123,7 +124,7 @@ def layout_of(
 
 
 def packed(costs: Costs, setting: Setting, reserved: int) -> PackedCache:
-    """The layout of a model whose latents are compressed. Raises `Problem` for one that has other entries, too."""
+    """The layout of a model whose latents are compressed. Raises `Problem` for one that also has other entries."""
     buckets = _buckets(costs, setting.draft_layers)
     repeats = _repeats(buckets)
     packs: list[Pack] = []
@@ -141,8 +142,8 @@ def packed(costs: Costs, setting: Setting, reserved: int) -> PackedCache:
 
 
 def _buckets(costs: Costs, drafts: int) -> list[Bucket]:
-    """The layers by block and window, in the order in which vLLM meets them; the model's own drafts are last, and have
-    windows alone (`DeepseekV4Attention.__init__`)."""
+    """The layers by block and window, in the order in which vLLM reaches them; the model's own drafts are last, and
+    have only windows (`DeepseekV4Attention.__init__`)."""
     found: dict[tuple[int, int | None], dict[int, list[int]]] = {}
     rows: list[tuple[int, int, int | None, int]] = []  # layer, block, window, bytes of a page
     for k in costs.counts.kept:
@@ -175,7 +176,7 @@ def _page(costs: Costs, k: CacheEntry) -> tuple[int, int | None, int]:
 
 
 def _waiting(costs: Costs, k: CacheEntry) -> tuple[int, int | None, int]:
-    """The same of what waits to be compressed: a row and its weight for each token, twice if windows overlap."""
+    """The page of rows that wait to be compressed: a row and its weight for each token, twice if windows overlap."""
     same = Holds.WINDOW_BEFORE if k.holds is Holds.WAITING else Holds.INDEX_WINDOW_BEFORE
     times = 2 if any(one.holds is same and one.layers == k.layers for one in costs.counts.waiting) else 1
     size = int(k.mask.size) if isinstance(k.mask, Waiting) else 0
@@ -186,7 +187,7 @@ def _waiting(costs: Costs, k: CacheEntry) -> tuple[int, int | None, int]:
 
 
 def _repeats(buckets: Sequence[Bucket]) -> int:
-    """The layers of one page size in a group, for which the buckets that can be divided are padded least; 0 if none has
+    """The number of layers of one page size in a group that pads the divisible buckets the least; 0 if no bucket has
     pages of several sizes."""
     numbers = [bucket.most for bucket in buckets if bucket.is_balanced]
     least = max([bucket.most for bucket in buckets if bucket.is_balanced and len(bucket.pages) > 1], default=0)

@@ -124,13 +124,13 @@ def _batches(options: Mapping[str, Value], stages: int, version: tuple[int, int]
 
 
 def _is_without_videos(limits: str) -> bool:
-    """Whether limits of a request, `{"image": 4, "video": 0}` or `video=0`, leave out videos."""
+    """Whether the limits of a request, `{"image": 4, "video": 0}` or `video=0`, exclude videos."""
     plain = "".join([c for c in limits if c not in "\"' {}"]).replace("=", ":")
     return "video:0" in plain.split(",")
 
 
 def _stated_bits(costs: Costs, version: tuple[int, int]) -> int:
-    """Bits of a state by the config's own key, or by what vLLM does with this type; 0 if neither says it."""
+    """Bits of a state according to the config's own key, or to what vLLM does with this type; 0 if neither says."""
     for key in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"):
         said = costs.counts.raw.get(key)
         if isinstance(said, str) and said in BITS:
@@ -141,7 +141,7 @@ def _stated_bits(costs: Costs, version: tuple[int, int]) -> int:
 
 
 def _check(costs: Costs, split: Split) -> None:
-    """Raise `Problem` for degrees that the model's sizes do not divide by."""
+    """Raises `Problem` for degrees by which the model's sizes are not divisible."""
     costs.devices.check_experts(split.expert, split.tensor * split.data)
     if split.tensor not in costs.devices.tensors:
         able = ", ".join(f"{n:,}" for n in costs.devices.tensors)
@@ -189,8 +189,8 @@ def deploy(
     longest: int = 0,
     draft: Costs | None = None,
 ) -> Deployment:
-    """vLLM with these options on these devices, one a rank; without devices, the figures that need none. `longest` is
-    the model's own longest context, for the table of its rotations. Raises `Problem`."""
+    """vLLM with these options on these devices, one rank per device; without devices, the figures that need none.
+    `longest` is the model's own longest context, for its rotary table. Raises `Problem`."""
     own = asked(costs, given, options, cards, version)
     cache = _cache_of(costs, own, cards, draft)
     ranks = _ranks(costs, given, own, longest, draft, cards)
@@ -216,7 +216,8 @@ def _cache_of(costs: Costs, own: Asked, cards: Sequence[Card], draft: Costs | No
 
 @dataclass(frozen=True)
 class Rank:
-    """What a stage's ranks load: bytes of weights, least and most, with the rule, and of the rotary table."""
+    """What a stage's ranks load: bytes of weights (lower and upper bound), with the rule, and bytes of the rotary
+    table."""
 
     least: int
     most: int
@@ -256,7 +257,7 @@ MXFP4_KERNELS = {
 
 
 def kernels_of(name: str, vendor: str) -> tuple[str, ...]:
-    """The kernels that a card may choose for experts in mxfp4; all for one that is not known."""
+    """The kernels that a card may choose for experts in mxfp4; all of them for an unknown card."""
     capability = vllm.capability_of(name)
     if vendor == "AMD":
         return ("ROCm",)
@@ -302,13 +303,13 @@ def weights_by_kernel(
 
 
 def weights_of_kernels(costs: Costs, given: Conditions, name: str, vendor: str) -> Term:
-    """The weights on one device: a range where the card's kernel pads them."""
+    """The weights on one device: a range if the card's kernel pads them."""
     bounds = [(0, max(costs.devices.n_layers, 1))]
     return _weights_term(_weights_of(*weights_by_kernel(costs, given, Split(), bounds, kernels_of(name, vendor)), 0))
 
 
 def _weights_of(weights: list[int], by_kernel: dict[str, list[int]], stage: int) -> tuple[int, int, str]:
-    """Bytes of a rank's weights on a stage, least and most, and the rule."""
+    """Bytes of a rank's weights on a stage, lower and upper bound, and the rule."""
     if not by_kernel:
         return weights[stage], weights[stage], "every tensor in its format"
     sizes = [sizes[stage] for sizes in by_kernel.values()]
@@ -340,7 +341,7 @@ def _place(
     i: int,
     alive: int,
 ) -> Place:
-    """The memory of a rank with these bytes `alive` at once: data parallel groups one after another, in each the
+    """The memory of a rank with these bytes `alive` at once: data-parallel groups one after another, in each the
     stages, in each the ranks of a matrix."""
     card, stage = cards[i], i // own.split.tensor % own.split.pipeline
     rank = ranks[stage]
@@ -390,8 +391,8 @@ def _place(
 
 @dataclass(frozen=True)
 class Room:
-    """The pool of a rank: bounds of its bytes, and its blocks, the same on all ranks; `middle` are those of a given
-    amount."""
+    """The pool of a rank: bounds of its bytes, and its blocks, the same on all ranks; `middle` are those for the amount
+    as given."""
 
     size: tuple[int, int] | None
     blocks: tuple[int, int]
@@ -423,7 +424,7 @@ def _room(own: Asked, cache: vllm.Cache, ranks: Sequence[Rank], places: Sequence
 
 
 def _unit(cache: vllm.Cache, ranks: Sequence[Rank], stage: int) -> int:
-    """Bytes of a block on a stage; the last stage has the layers of a draft too."""
+    """Bytes of a block on a stage; the last stage also has the layers of a draft."""
     if len(ranks) == 1:
         return cache.block_bytes
     first, last = ranks[stage].layers
@@ -457,7 +458,7 @@ def _more(costs: Costs, given: Conditions, ranks: Sequence[Rank]) -> list[Figure
 
 
 def _figures(own: Asked, cache: vllm.Cache, ranks: Sequence[Rank], room: Room | None) -> list[Figure]:
-    """The figures of its log, in its order."""
+    """The figures of its log, in order."""
     found = _layout(own, cache)
     if not cache.kinds:  # an encoder keeps nothing
         return found
@@ -474,7 +475,7 @@ def _figures(own: Asked, cache: vllm.Cache, ranks: Sequence[Rank], room: Room | 
             exactly("page", "page of one layer", page, "bytes", 0, f"{cache.block:,} tokens on a rank", PROVED)
         )
     row = sum(kind.number * kind.row_bytes for kind in cache.kinds if not kind.states)
-    if isinstance(cache, PackedCache):  # whose rows stand for several tokens
+    if isinstance(cache, PackedCache):  # each row covers several tokens
         return found if room is None else [*found, *_room_figures(own, cache, room, unit, each)]
     found.append(
         exactly(
@@ -547,13 +548,13 @@ def _room_figures(own: Asked, cache: vllm.Cache, room: Room, unit: int, each: in
 
 
 def _figure(key: str, what: str, ends: Sequence[int | Fraction], unit: str, digits: int, rule: str) -> Figure:
-    """A figure at both ends of the pool, and for the amount as it is given."""
+    """A figure at both bounds of the pool, and for the amount as given."""
     middle = Fraction(ends[2]) if len(ends) > 2 else None
     return Figure(key, what, Fraction(ends[0]), Fraction(ends[1]), unit, digits, rule, PROVED, "", middle)
 
 
 def _command(own: Asked, options: Mapping[str, Value]) -> list[str]:
-    """The options of `vllm serve` for what was counted."""
+    """The options of `vllm serve` for this deployment."""
     split, setting = own.split, own.setting
     said = text(options, "cache", "")
     chosen: dict[str, Value] = {
@@ -581,7 +582,7 @@ def _advice(
     places: Sequence[Place],
     alive: int,
 ) -> list[str]:
-    """The changes each of which alone makes one request certain to fit."""
+    """The changes that would each, on their own, guarantee that one request fits."""
     if not cards or not costs.counts.kept:
         return []
     cache = _cache_of(costs, own, cards, draft)

@@ -113,15 +113,15 @@ class WeightFormats:
         return any(form.name == name for form, _ in self.of(w, PUBLISHED))
 
     def sized_as(self, format: str) -> str:
-        """A format that gives every weight the same size: for the published one, where nothing is quantized and no file
-        says otherwise, that of the config."""
+        """A format that gives every weight the same size: instead of the published one, the config's type if nothing is
+        quantized and no file says otherwise."""
         if format != PUBLISHED or self.quantization is not None or self.problem is not None:
             return format
         return self.rest.name if self.file is None else format
 
     def total(self, format: str) -> int:
-        """Bytes of all weights. Those of files of a kind are counted together, since what that needs goes with the
-        costs. Raises `Problem` if the format is not known."""
+        """Bytes of all weights. All formats of a kind (GGUF, quantizers) are computed together, because the data that
+        they need is freed with the costs. Raises `Problem` if the format is not known."""
         format = self.sized_as(format)
         if format not in self._totals:
             if format in GGUF:
@@ -132,7 +132,7 @@ class WeightFormats:
                 for name in QUANTIZERS:
                     try:
                         self._totals[name] = self._quantized_bytes(name)
-                    except Problem:  # of another than the one that is asked for
+                    except Problem:  # of a format other than the requested one
                         continue
             elif self._is_of_file(format) and (file := self.file) is not None:
                 self._totals[format] = file.total
@@ -172,9 +172,9 @@ class WeightFormats:
         return list(found.values())
 
     def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, tuple[bool, ...], Sizes]]:
-        """Of all weights that a quantizer may touch and gives the same format, if it holds their shapes, one, in which
-        of its lists they are, and how many of them have which shape, as `rows_and_columns`, and number of copies. No
-        list of a quantizer tells layers or experts apart."""
+        """Groups the weights that a quantizer may touch by the format it gives them, provided that the format holds
+        their shapes: one weight of each group, which lists of the quantization name it, and how many weights have each
+        shape, as `rows_and_columns`, and number of copies. No list of a quantizer distinguishes layers or experts."""
         lists = tuple([modules.listed for modules, _ in quantization.listed])
         if lists not in self._for_lists:
             found: dict[tuple[object, ...], tuple[Weight, tuple[bool, ...], Sizes]] = {}
@@ -188,8 +188,8 @@ class WeightFormats:
 
     @cached_property
     def _seen_by_quantizers(self) -> list[tuple[Weight, tuple[tuple[int, ...], int], list[str]]]:
-        """Each weight that a quantizer may touch with its shape, as `rows_and_columns`, and number of copies, and with
-        the names of a module that it may have in files."""
+        """Each weight that a quantizer may touch with its shape, as `rows_and_columns`, its number of copies, and the
+        names that its module may have in files."""
         return [
             (
                 w,
@@ -244,7 +244,8 @@ class WeightFormats:
         return (*before, rows, columns)
 
     def _is_gate_and_up(self, w: Weight) -> bool:
-        """Whether a stack of experts has both, by its own name or by what transformers calls all of it."""
+        """Whether a stack of experts holds both the gate and the up projection, judging by its own name or by
+        transformers' name for the fused stack."""
         fused = () if self.architecture is None else self.architecture.fused.items()
         return "gate_up" in w.name or any(
             "gate_up" in stack and len(parts) == 1 and w.name.endswith(f".{parts[0]}") for stack, parts in fused
@@ -274,7 +275,7 @@ class WeightFormats:
         )
 
     def types(self, format: str) -> tuple[str, ...]:
-        """The types, besides bfloat16, whose arithmetic represents every value of the weights."""
+        """The types, other than bfloat16, whose arithmetic represents every value of the weights."""
         if format == PUBLISHED or format in self.names:
             self.check()
             return tuple(dict.fromkeys(name for form in self.quantized for name in form.types))
@@ -435,7 +436,7 @@ class WeightFormats:
         return tuple(found.items())
 
     def _unlisted(self, w: Weight, quantization: Quantization, rest: Format) -> tuple[bool, Format | None]:
-        """Whether the lists of a quantization state a weight's format, and its format if no list has it."""
+        """Whether the lists of a quantization decide a weight's format, and its format if no list has it."""
         kind = self.kinds[w]
         if kind is Kind.EXPERT and quantization.experts_unknown:
             raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
@@ -451,13 +452,13 @@ class WeightFormats:
         return True, form
 
     def _holding(self, w: Weight, form: Format | None, rest: Format) -> Format:
-        """The format, or the rest's for a matrix that cannot have it."""
+        """The format, or the rest's if the matrix cannot have it."""
         if form is None or form.is_whole and not form.holds(self.rows_and_columns(w, form)):
             return rest
         return form
 
     def _called(self, w: Weight, packed: bool = True) -> list[str]:
-        """The possible names of a weight in files; those of modules that pack several only with `packed`."""
+        """The possible names of a weight in files; names of modules that pack several only with `packed`."""
         if self.architecture is None:
             return [w.name]
         if (w.name, packed) not in self._names:
@@ -465,7 +466,7 @@ class WeightFormats:
         return self._names[w.name, packed]
 
     def _typed(self, w: Weight, file: FileWeights, layers: tuple[int, ...] | None) -> Copies:
-        """The same from the headers of the files."""
+        """Like `_quantized`, from the headers of the files."""
         types = file.types(w, _numbers(w, layers))
         if not types:
             return ((self.rest, _copies(w, layers)),)
@@ -476,7 +477,7 @@ class WeightFormats:
 
     @cached_property
     def _kept(self) -> dict[Weight, Format]:
-        """The weights that the maker's files keep in a format, regardless of the config."""
+        """The weights that the maker's files keep in a format, whatever the config says."""
         found: dict[Weight, Format] = {}
         ends = dict[str, str]() if self.architecture is None else self.architecture.kept
         for end, name in ends.items():
@@ -487,7 +488,8 @@ class WeightFormats:
 
     @cached_property
     def kinds(self) -> dict[Weight, Kind]:
-        """The kind of each weight: of matrices those of linear layers and of routed experts, and a separate head."""
+        """The kind of each weight: among matrices only those of linear layers and of routed experts, and a separate
+        head."""
         uses: dict[Weight, set[Role | None]] = {}
         for node in self.trace.root.walk():
             for w in node.weights:
@@ -527,7 +529,7 @@ class WeightFormats:
 
     @cached_property
     def _tied_heads(self) -> frozenset[Weight]:
-        """The tables that are the output head too."""
+        """The tables that are also the output head."""
         heads = {w for node in self.trace.root.walk() if node.role is HEAD for w in node.all_weights()}
         return frozenset(w for w in heads if self.kinds[w] is Kind.TABLE)
 
@@ -547,7 +549,7 @@ class WeightFormats:
 
 @cache
 def _of_type(name: str) -> Format:
-    """The format of a type in a file; its name alone for one that does not hold weights by itself."""
+    """The format of a type in a file; just its name for a type that does not hold weights by itself."""
     if name in TYPES_OF_FILES:
         return FORMATS[TYPES_OF_FILES[name]]
     return GGUF_TYPES[name] if name in GGUF_TYPES else Format(name, BITS_OF_TYPES.get(name, 8))
@@ -582,7 +584,7 @@ def _numbered(name: str, layer: int | None, member: int) -> str:
 
 
 def _inside(stored: Stored, w: Weight, layers: tuple[int, ...] | None) -> int:
-    """The number of these layers of a weight that a tensor of a file holds; 1 outside of layers."""
+    """How many of a weight's layers a tensor of a file holds; 1 outside of layers."""
     if stored.layers is None:
         return 1
     if layers is None or layers == w.layers:

@@ -17,7 +17,7 @@ from .steps import FEED_FORWARDS, NORMS, Role, Step
 
 
 class Design(StrEnum):
-    """A design that a forward pass can run without; the value is its name in calls, addresses and data."""
+    """A design that a forward pass can run without; the value is its name in calls, URLs and data."""
 
     SCALING = "scaling"
     CAUSAL_MASK = "causal_mask"
@@ -67,7 +67,7 @@ class Ablation:
         return (branch - before, *others) if others else branch - before
 
     def check(self) -> None:
-        """Raise `Problem` for a part of `without` that no step had."""
+        """Raises `Problem` for a part of `without` that no step had."""
         for name in self.without:
             if name not in self.left_out:
                 known = [str(design) for design in Design]
@@ -94,8 +94,8 @@ def is_scaled(step: Step, args: tuple[Any, ...]) -> bool:
 
 
 def adds_its_branches(layer: Node) -> bool:
-    """Whether a layer adds to its input attention and then the feed-forward network, each applied to a norm of the sum
-    so far."""
+    """Whether a layer adds attention, then the feed-forward network, to its input, each applied to a norm of the sum so
+    far."""
     stream, normed, branch, branches = layer.inputs[0], None, None, 0
     for node in layer.children:
         if node.role in NORMS and node.inputs[0] is stream:

@@ -1,8 +1,8 @@
-"""Arrays that have a shape and no content, and the calls that made them.
+"""Arrays with a shape and no content, and the calls that produced them.
 
 `ShapeArray` implements NumPy's `__array_ufunc__` and `__array_function__` protocols, as `jax.eval_shape` does for JAX:
 a function written for arrays runs unchanged, a 405-billion-parameter model takes a millisecond and no memory, and every
-operation is recorded with its shapes, its weights and its multiply-adds. This module depends on NumPy only, and knows
+operation is recorded with its shapes, its weights and its multiply-adds. This module depends only on NumPy, and knows
 nothing about models.
 """
 

@@ -17,7 +17,7 @@ from .files import opened, size_of
 from .interface import Array
 
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-NUMBERS = "fiu"  # kinds of NumPy's types: floating point and integers
+NUMBERS = "fiu"  # kinds of NumPy types: floating point and integers
 SAVE = "save the array by numpy.save"
 
 
@@ -38,7 +38,7 @@ def read_array(path: Path, shape: Sequence[int]) -> Array:
 
 
 def check_array(dtype: np.dtype, found: Sequence[int], shape: Sequence[int]) -> None:
-    """Raise `Problem` for an array of anything but numbers, or of another shape."""
+    """Raises `Problem` for an array of anything but numbers, or of another shape."""
     if dtype.kind not in NUMBERS:
         raise Problem(f"holds {shorten(str(dtype))}, not floating-point or whole numbers", "give an array of float32")
     if tuple(found) != tuple(map(int, shape)):
@@ -46,7 +46,7 @@ def check_array(dtype: np.dtype, found: Sequence[int], shape: Sequence[int]) -> 
 
 
 def as_float32(numbers: Array) -> Array:
-    """The same as float32. Raises `Problem` if a number is not finite then."""
+    """The array as float32. Raises `Problem` if a number is not finite after the conversion."""
     with np.errstate(all="ignore"):
         single = numbers.astype(np.float32)
     if not np.isfinite(single).all():

@@ -1,4 +1,4 @@
-"""Caches the results of a method with its object."""
+"""Caches the results of a method on its object."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class _Cached(cached_property[Any]):
 
 
 def cached_method(method: Callable[Concatenate[Any, P], R]) -> cached_property[Callable[P, R]]:
-    """A method whose results depend on its arguments alone, which are hashable.
+    """A method whose results depend only on its arguments, which are hashable.
 
-    Each object has a cache of its own. A lookup costs as much as one in `functools.cache`.
+    Each object has its own cache. A lookup costs as much as one in `functools.cache`.
     """
     return _Cached(lambda self: cache(partial(method, self)))
 
 
 def clear(*owners: object) -> None:
-    """Drop the results of the cached methods of these objects.
+    """Drops the results of the cached methods of these objects.
 
     A cache refers to its object, so without this only the garbage collector frees the two.
     """

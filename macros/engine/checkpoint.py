@@ -23,8 +23,8 @@ def published_parts(
 ) -> list[tuple[str, tuple[int, ...], int | None]]:
     """The published file's tensors for a tensor of transformers 5, which packs experts: [(name, shape, members), ...].
 
-    With members, the name holds `{e}` and the shape is one member's. The tensor itself if nothing is declared. Raises
-    `Problem` for a shape that cannot be cut.
+    With members, the name contains `{e}` and the shape is one member's. If nothing is declared, the tensor itself.
+    Raises `Problem` for a shape that cannot be cut.
     """
     for packed, parts in architecture.fused.items():
         if f".{name}".endswith(f".{packed}"):
@@ -165,7 +165,7 @@ def _check_header(path: Path) -> None:
 
 
 class Shapes(Mapping[str, Sequence[int]]):
-    """The shapes of a folder's tensors by their names, each looked up on request."""
+    """The shapes of a folder's tensors by name, each looked up on request."""
 
     def __init__(self, files: Files):
         self.files = files

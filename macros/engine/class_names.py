@@ -1,5 +1,5 @@
 """Makers' names for the class of a model with its own head, if they differ from the type's: a type's in its module, a
-multimodal whole's in `class_names.toml`."""
+multimodal wrapper's in `class_names.toml`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"name
 
 @cache
 def of_wholes() -> dict[str, list[str]]:
-    """The names by the type of a whole that no module registers."""
+    """The names by type for wrappers that no module registers."""
     found: dict[str, list[str]] = {}
     for row in msgspec.convert(tomllib.loads(read_text(FILE))["classes"], list[Row]):
         found.setdefault(row.model_type, []).append(row.name)
@@ -35,13 +35,13 @@ def of_wholes() -> dict[str, list[str]]:
 
 
 def class_names() -> dict[str, list[str]]:
-    """All names, by model type; every module is imported."""
+    """All names, by model type; imports every module."""
     own = {name: [one.classes[name]] for name, one in architectures().items() if name in one.classes}
     return {**of_wholes(), **own}
 
 
 class ClassNames(Mapping[str, Sequence[str]]):
-    """The same, importing the module of a type only once it is looked up."""
+    """Like `class_names`, but imports the module of a type only when it is looked up."""
 
     def __getitem__(self, model_type: str) -> Sequence[str]:
         if model_type not in MODULES:

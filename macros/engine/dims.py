@@ -1,7 +1,8 @@
 """Integers that remember their origin, in one module with the polynomials that they carry.
 
-A `Dim` is an `int`: 768 works wherever NumPy wants a size. It also carries a polynomial over named symbols, so the same
-768 prints as `d_model` or `n_heads·d_head`, and a sum of products of such dimensions is the formula of a whole model.
+A `Dim` is an `int`: 768 works wherever NumPy expects a size. It also carries a polynomial over named symbols, so the
+same 768 prints as `d_model` or `n_heads·d_head`, and a sum of products of such dimensions is the formula of a whole
+model.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-# New tokens and the context: they vary after the trace, so comparisons with them are never decided early.
+# New tokens and the context: they vary after the trace, so comparisons that involve them are never decided early.
 VARYING = frozenset({"T", "S"})
 
 
@@ -147,7 +148,7 @@ class Poly:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Every symbol in it, those inside `min`, `//` and `%` included."""
+        """Every symbol in it, including those inside `min`, `//` and `%`."""
         if self._symbols is None:
             found: set[str] = set()
             for m in self.terms:
@@ -237,7 +238,7 @@ class Poly:
         return Poly(terms)
 
     def folded(self) -> Poly:
-        """The same with a·min(x, y) + a·k written as a·min(x + k, y + k)."""
+        """The polynomial with a·min(x, y) + a·k written as a·min(x + k, y + k)."""
         calls = {a for m in self.terms for a, e in m if isinstance(a, Call) and a.op == "min" and e == 1}
         for call in sorted(calls, key=str):
             factor = self.coefficient(call)
@@ -295,9 +296,9 @@ class Poly:
 
 
 class Dim(int):
-    """An `int` that remembers its symbols: `Dim(768, "d_model")`. Arithmetic gives a `Dim` again.
+    """An `int` that remembers its symbols: `Dim(768, "d_model")`. Arithmetic yields a `Dim` again.
 
-    `exprs` holds every expression known for it: if sizes of different origin turned out equal (768 is d_model and
+    `exprs` holds every expression known for it: if sizes of different origin turn out equal (768 is d_model and
     n_heads·d_head), the first is its declaration.
     """
 
@@ -384,7 +385,7 @@ def _of_ints(operator: Callable[[int, int], Dim], a: object, b: object) -> Dim:
 
 
 def quotient(a: int, b: int) -> Dim:
-    """a // b: an exact division stays a monomial, any other is a floor."""
+    """a // b: an exact division stays a monomial, any other becomes a floor."""
     p, q = Poly.of(a), Poly.of(b)
     if p.constant is not None and q.constant is not None:
         return Dim(int(a) // int(b))
@@ -417,7 +418,8 @@ def remainder(a: int, b: int) -> Dim:
 def smallest(*dims: int) -> Dim:
     """min(dims): decided now if it always has the same result, otherwise kept as an expression.
 
-    Sizes of a model are compared by value; one that varies (T, S) only if the result is valid for every value of it.
+    Sizes of a model are compared by value; one that varies (T, S) is decided only if the result is valid for every
+    value.
     """
     fixed: list[int] = []
     varying: list[Poly] = []
@@ -622,5 +624,5 @@ def _render(
 
 
 ONE, NOTHING = Dim(1), Poly({})
-# Whether a step is the first, 1 or 0: its new tokens are the whole context.
+# 1 if this is the first step (its new tokens are the whole context), else 0.
 IN_FIRST_STEP = Call("//", (Poly.of("T"), Poly.of("S")))

@@ -39,7 +39,7 @@ class Problem(Exception):
         return Problem(self.what, self.mend, place, self.parameter, self.value)
 
     def about(self, parameter: str, value: object) -> Problem:
-        """The same problem, as that of an argument."""
+        """The same problem, prefixed with its place."""
         return Problem(self.what, self.mend, self.where, parameter, shorten(value))
 
 
@@ -52,7 +52,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 
 def _is_of(name: str) -> str:
-    """Which of two widths a key's name is about: a feed-forward network's inner width, or that of a token's vector."""
+    """Which of two widths a key's name refers to: a feed-forward network's inner width, or that of a token's vector."""
     words = set(name.lower().split("_"))
     if words & {"ffn", "ff", "ffw", "inner", "intermediate", "mlp"}:
         return "feed-forward"
@@ -60,7 +60,7 @@ def _is_of(name: str) -> str:
 
 
 def closest_key(name: str, unknown: Iterable[str]) -> str | None:
-    """The unknown key that seems to be meant by a missing one: spelled most like it, or the only one of its width."""
+    """The unknown key that is probably meant by a missing one: spelled most like it, or the only one for its width."""
     of = _is_of(name)
     possible = [one for one in unknown if not of or _is_of(one) in ("", of)]
     alike = [one for one in possible if of and _is_of(one) == of]
@@ -74,7 +74,7 @@ def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def nearest_option(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """The same for an option, without the dashes that all of them begin with."""
+    """`nearest` for an option, ignoring the dashes that all options start with."""
     names = {one.removeprefix("--"): one for one in known}
     near = closest(name.removeprefix("--"), names)
     return otherwise if near is None else f'did you mean "{names[near]}"?'
@@ -96,13 +96,13 @@ def seen(text: str) -> str:
 
 
 def placed(where: object) -> str:
-    """The place of something, for the front of a one-line message: only the end of a long path."""
+    """Where something is, for the start of a one-line message: only the end of a long path."""
     place = seen(" ".join(str(where).split()))
     return place if len(place) <= MOST_OF_A_PLACE else f"…{place[1 - MOST_OF_A_PLACE :]}"
 
 
 def cut(text: str, width: int) -> str:
-    """Text of at most this many characters."""
+    """Text cut to at most this many characters."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

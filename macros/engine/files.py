@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parent.parent
 
 
 def place(path: Path) -> str:
-    """A file's path for a message: relative to the repository, also if the package is installed."""
+    """A file's path for a message: relative to the repository, even if the package is installed."""
     try:
         return str("macros" / path.relative_to(PACKAGE))
     except ValueError:
@@ -48,7 +48,7 @@ def size_of(path: Path, most: int | None = None) -> int:
 
 @contextmanager
 def opened(path: Path, most: int | None = None) -> Generator[BinaryIO]:
-    """A file of at most this many bytes, to be read from its beginning. Raises `Problem`, also during reading."""
+    """A file of at most this many bytes, open at its start. Raises `Problem`, also during reading."""
     size_of(path, most)
     try:
         with path.open("rb") as file:
@@ -102,8 +102,8 @@ def parse_json(text: str) -> dict[str, Any]:
 
 @contextmanager
 def writing(path: Path, is_new: bool = False, with_folders: bool = False) -> Generator[BinaryIO, None, None]:
-    """A file to write to, which takes its place once all of it is on the disk. If anything fails, the old file stays,
-    and nothing else is left: no part of a file, none of the folders that were made for it. A device or a pipe gets the
+    """A file to write to, which replaces the old one once all of it is on disk. If anything fails, the old file stays,
+    and nothing else is left: no partial file, and no folders that were created for it. A device or a pipe gets the
     output directly.
 
     Raises `Problem` if it cannot be written, and for an existing file if it must be new.
@@ -144,7 +144,8 @@ def writing(path: Path, is_new: bool = False, with_folders: bool = False) -> Gen
 
 
 def _put(temporary: Path, target: Path, is_new: bool) -> None:
-    """Move a written file to its place; a file that must be new does not replace one that has appeared meanwhile."""
+    """Moves a written file to its place; a file that must be new does not replace one that has appeared in the
+    meantime."""
     if is_new:
         with suppress(OSError):  # a file system without hard links
             os.link(temporary, target)
@@ -157,6 +158,6 @@ def _put(temporary: Path, target: Path, is_new: bool) -> None:
 
 
 def write(path: Path, content: str | bytes, is_new: bool = False, with_folders: bool = False) -> None:
-    """Write a whole file by the rules of `writing`; text as UTF-8."""
+    """Writes a whole file by the rules of `writing`; text as UTF-8."""
     with writing(path, is_new, with_folders) as file:
         file.write(content.encode() if isinstance(content, str) else content)

@@ -1,4 +1,4 @@
-"""Runs a forward pass: on shapes it gives a trace, on a checkpoint's arrays logits."""
+"""Runs a forward pass: on shapes it yields a trace, on a checkpoint's arrays logits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Head(Protocol):
 
     @property
     def compute(self) -> Callable[[Array, Weights, Weights, int, Any], Array]:
-        """Its output for the last hidden states: [T D], its weights, the trunk's, the number of labels, the config."""
+        """Its output for the last hidden states [T D], given its weights, the trunk's, the number of labels and the
+        config."""
         ...
 
 

@@ -38,7 +38,7 @@ class Mask(Protocol):
         ...
 
     def pairs(self, tokens: int) -> int:
-        """The number of allowed (query, key) pairs in a text of `tokens`."""
+        """The number of allowed (query, key) pairs in a sequence of `tokens`."""
         ...
 
 
@@ -54,15 +54,15 @@ class Weights(Protocol):
     def buffer(self, name: str, *shape: int, counted: bool = True, whole: bool = False) -> Array:
         """A tensor that is not a trained weight; `counted` says whether the published total includes it.
 
-        `whole`: it holds whole numbers, and stays so.
+        `whole`: it holds integers, and keeps its type.
         """
         ...
 
     def stack(self, name: str, members: int, *shape: int, used: int, below: bool = False) -> Array:
         """Equal tensors, one per member, of which each token uses `used`, as one array [members, *shape].
 
-        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, else the stack itself;
-        with `below`, the members' rows one below the other: [members · rows, …].
+        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, otherwise the stack
+        itself; with `below`, the members' rows one below the other: [members · rows, …].
         """
         ...
 
@@ -104,7 +104,8 @@ class KVCache(Protocol):
 
     @property
     def looks_both_ways(self) -> bool:
-        """Whether each token also attends to later ones: then a text is read at once, and nothing is cached."""
+        """Whether each token also attends to later ones; if so, a sequence is processed at once, and nothing is
+        cached."""
         ...
 
     def source(self, rows: int, *row: int) -> Array:
@@ -115,7 +116,7 @@ class KVCache(Protocol):
         ...
 
     def hidden_states(self, tokens: int, width: int) -> Array:
-        """The target's hidden states of the new tokens, which a draft head reads: [T W]."""
+        """The target's hidden states for the new tokens, which a draft head reads: [T W]."""
         ...
 
     def target_rows(self, holds: Holds, tokens: int, mask: Mask, *row: int) -> Array:
@@ -134,7 +135,7 @@ class KVCache(Protocol):
         ...
 
     def hold_back(self, holds: Holds, new: Array, mask: Mask) -> Array:
-        """The waiting rows, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
+        """The waiting rows, then the new ones: [T …] -> [R …]. The number that wait never exceeds `mask`'s bound."""
         ...
 
     def reread(self, holds: Holds, rows: Array, mask: Mask) -> Array:
@@ -151,5 +152,5 @@ class KVCache(Protocol):
         ...
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
-        """Leave a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
+        """Leaves a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
         ...

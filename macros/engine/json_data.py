@@ -10,20 +10,20 @@ from .errors import Problem, shorten
 
 
 def whole(digits: str) -> int:
-    """An integer in JSON. Raises `Problem` for one that takes long to read."""
+    """An integer in JSON. Raises `Problem` for one that takes long to parse."""
     if len(digits) > MOST_DIGITS:
         raise Problem(f"broken JSON: a number of {len(digits):,} digits, more than {MOST_DIGITS:,}", "check the file")
     return int(digits)
 
 
 def special_float(table: dict[str, Any]) -> dict[str, Any] | float:
-    """A number that JSON cannot represent, as transformers writes it: `{"__float__": "Infinity"}`."""
+    """A number that JSON cannot represent, the way transformers writes it: `{"__float__": "Infinity"}`."""
     name = table.get("__float__")
     return float(name) if len(table) == 1 and name in ("Infinity", "-Infinity", "NaN") else table
 
 
 def check_data(data: object) -> None:
-    """Raise `Problem` for data that cannot be printed: deep nesting, lone surrogates."""
+    """Raises `Problem` for data that cannot be printed: deep nesting, lone surrogates."""
     level = [data]
     for _ in range(DEEPEST):
         if not level:

@@ -1,5 +1,5 @@
-"""The raw keys of a config.json: those of the language model, and the continuation of a list per layer for another
-number of layers."""
+"""The raw keys of a config.json: those of the language model, and how a list per layer is extended to another number of
+layers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ OWN_TABLES = frozenset(
 )
 
 
-# The same, depending on the type of the whole.
+# Likewise, depending on the type of the wrapper config.
 OWN_OF_TYPE = {"blt": ("patcher_config", "encoder_config", "global_config", "decoder_config")}
 
-# Tables of towers from which the text model takes sizes too.
+# Tables of towers from which the text model also takes sizes.
 OF_BOTH = {"idefics": ("vision_config", "perceiver_config")}
 
-# The same for a table that contains a tower's keys.
+# Likewise for a table that contains a tower's keys.
 AROUND_TOWER = {"t5gemma2": "encoder"}
 
 # Top-level keys for the format of the weights, which the language model inherits.
@@ -40,11 +40,11 @@ FORMATS = "quantization_config", "dtype", "torch_dtype"
 # Prefixes and suffixes of keys that hold a size or a count.
 SIZES_BEGIN, SIZES_END = ("num_", "n_"), ("_size", "_dim", "_layers", "_experts")
 
-# Wholes whose text model attends to images both ways, by type; within a text, attention is causal.
+# Wrappers whose text model attends to images bidirectionally, by type; within text, attention is causal.
 OF_IMAGES = {"paligemma": ("num_image_tokens", "use_bidirectional_attention")}
 
-# Wholes whose head is their text model's: that one's keys say whether it is tied. And those of which it is enough that
-# the text model says so.
+# Wrappers whose head is their text model's: the text model's keys say whether it is tied. And those for which it is
+# enough that the text model says so.
 TIED_INSIDE = frozenset(
     """
     audioflamingo3 blip-2 instructblip instructblipvideo llama4 mllama musicflamingo nemo_speechlm nemotron_h_omni
@@ -58,8 +58,8 @@ TIED_BY_EITHER = frozenset(
     """.split()
 )
 
-# Wholes whose head is untied by default. And those that transformers 5.24 ties then, though files of models whose text
-# model says nothing, or says that it is not, have a head.
+# Wrappers whose head is untied by default. And those whose head transformers 5.24 ties by default, although files of
+# models whose text model says nothing, or says that it is not tied, have a head.
 APART_UNLESS_SAID = frozenset({"cohere_compass", "qianfan_ocr", "qwen2_5_omni_thinker", "qwen3_vl_moe"})
 TIED_UNLESS_SAID = frozenset(
     """
@@ -68,14 +68,15 @@ TIED_UNLESS_SAID = frozenset(
     """.split()
 )
 
-# Wholes whose text model has an encoder: its tables are tied by that model's keys, and the head by the whole's.
+# Wrappers whose text model has an encoder: its tables are tied according to that model's keys, and the head according
+# to the wrapper's.
 OF_TWO_STACKS = frozenset({"florence2"})
 
-# Wholes whose head has sizes of its own next to the parts.
+# Wrappers whose head has sizes of its own next to the parts.
 HEAD_OF_WHOLE = frozenset({"ovis2"})
 
-# What transformers' classes of these wholes put into the table of the text model where that says nothing: other numbers
-# than the defaults of the text model's own class.
+# What transformers' classes for these wrappers put into the text model's table if it says nothing: other numbers than
+# the defaults of the text model's own class.
 DEFAULTS_OF_TEXT: dict[str, dict[str, object]] = {
     "voxtral": {
         "num_key_value_heads": 8,
@@ -95,17 +96,17 @@ DEFAULTS_OF_TEXT: dict[str, dict[str, object]] = {
     "glmasr": {"num_key_value_heads": 4, "rms_norm_eps": 1e-5, "max_position_embeddings": 8192},
 }
 
-# The keys under which wholes have the language model's config, in order of precedence; and the key of the writing part
-# in a whole that also speaks.
+# The keys under which wrappers have the language model's config, in order of precedence; and the key of the
+# text-generating part in a wrapper that also speaks.
 TEXT_TABLES = "text_config", "llm_config", "language_config"
 WRITER = "thinker_config"
 
 
-# Wholes of two models of arbitrary types: the tables of the text model and of the tower.
+# Wrappers of two models of arbitrary types: the tables of the text model and of the tower.
 OF_TWO_MODELS = {"vision-encoder-decoder": ("decoder", "encoder")}
 
-# The sides of an image and of a patch, where the table of a tower says nothing, of wholes whose text model is to know
-# how many vectors it looks at: by the type of the whole, or of its encoder where that may be any.
+# The sides of an image and of a patch if a tower's table does not state them, for wrappers whose text model has to know
+# how many vectors it attends to: by the type of the wrapper, or of its encoder if that may be any.
 SIDES = {"vit": (224, 16), "deit": (224, 16), "donut-swin": (224, 4), "pp_formulanet": (512, 16)}
 
 # Generation settings that transformers 4 also wrote into the table of each part.
@@ -117,8 +118,8 @@ DUMPED = frozenset(
     """.split()
 )
 
-# How a model is called that is a decoder there and looks at what the encoder gives. transformers makes it look where
-# its table says so; the last two always do.
+# transformers' name for a model that is used as a decoder and attends to the encoder's output. transformers makes it
+# attend if its table says so; the last two always do.
 LOOKING = {
     "bert": "bert_decoder",
     "roberta": "roberta_decoder",
@@ -136,7 +137,8 @@ ALWAYS_LOOKING = frozenset({"mbart", "trocr"})
 BOTH_WAYS = "_bidirec", "_bidirectional"
 
 
-# Types that a class tells apart, where a config.json has one name for several, or a name of its own for one.
+# Types that only the class distinguishes, because config.json files have one name for several types, or a special name
+# for one.
 TYPE_OF_CLASS = {
     ("bailing_hybrid", "BailingMoeV2_5ForCausalLM"): "bailing_moe_v2_5",
     ("gemma3_text", "Rnj1ForCausalLM"): "rnj1",
@@ -146,8 +148,8 @@ TYPE_OF_CLASS = {
 
 
 class Parts(NamedTuple):
-    """For a config.json with several parts: the key of the described one, or None if its keys are next to the others;
-    the keys of the other parts, each with its model type if it has one."""
+    """For a config.json with several parts: the key of the part that is described, or None if its keys are at the top
+    level; the keys of the other parts, each with its model type if it has one."""
 
     described: str | None
     left_out: tuple[tuple[str, str | None], ...]
@@ -159,9 +161,9 @@ class Parts(NamedTuple):
 
 
 def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | None]:
-    """The keys of the language model, and which parts those are of: where a config has several (an image tower), the
-    keys of `text_config`, or without one those that stand beside the other parts. What the whole says of tied tables
-    goes before what the part says; what it says of the format of weights holds where the part says nothing.
+    """The keys of the language model, and which parts it was found among: if a config has several (an image tower), the
+    keys of `text_config`, or without one those next to the other parts. The wrapper's keys about tied tables take
+    precedence over the part's; its keys about the format of weights apply if the part has none.
     """
     if (writer := _writer(raw)) is not None:
         keys, parts = language_part(writer)
@@ -231,12 +233,12 @@ def _beside_encoder(raw: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping
 
 
 def _formats(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
-    """The weight format of the whole model, if the part states none."""
+    """The weight format of the wrapper, if the part states none."""
     return {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}
 
 
 def image_vectors(raw: Mapping[str, Any]) -> dict[str, int]:
-    """The number of image vectors that a text model attends to, from the encoder's sizes; empty if they do not give a
+    """The number of image vectors that a text model attends to, from the encoder's sizes; empty if those do not yield a
     possible one."""
     whole = str(raw.get("model_type"))
     part: object = raw.get("encoder" if whole in OF_TWO_MODELS else "vision_config")
@@ -255,7 +257,8 @@ def image_vectors(raw: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _vectors(kind: str, image: tuple[int, int], patch: tuple[int, int], stages: int) -> int:
-    """The number of vectors that an encoder makes of an image: of each patch, or of blocks of them, plus extra ones."""
+    """The number of vectors that an encoder turns an image into: one per patch, or per block of them, plus extra
+    ones."""
     if kind in ("vit", "deit"):
         return (image[0] // patch[0]) * (image[1] // patch[1]) + (1 if kind == "vit" else 2)
     halvings = 2 if kind == "pp_formulanet" else stages - 1
@@ -274,8 +277,8 @@ def _sides(value: object) -> tuple[int, int] | None:
 
 
 def named_keys(raw: Mapping[str, Any], known: Collection[str]) -> Mapping[str, Any]:
-    """The keys with `is_causal` = false if the name of the class or of the type says that attention looks both ways,
-    and with the type as it is called without that; or with the type that the class tells apart."""
+    """The keys with `is_causal` = false if the name of the class or of the type says that attention is bidirectional,
+    and with the type's name without that part; or with the type that the class distinguishes."""
     model_type, classes = raw.get("model_type"), listed(raw.get("architectures"))
     one: object = classes[0] if classes else None
     types = [model_type.removesuffix(end) for end in BOTH_WAYS] if isinstance(model_type, str) else []
@@ -288,8 +291,8 @@ def named_keys(raw: Mapping[str, Any], known: Collection[str]) -> Mapping[str, A
 
 
 def _tied(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
-    """What a whole says of its head, as far as that goes before what the text model says. Raises `Problem` where both
-    are to agree and do not."""
+    """What a wrapper says about its head, if it takes precedence over the text model. Raises `Problem` where both have
+    to agree but do not."""
     said, whole = raw.get("tie_word_embeddings"), raw.get("model_type")
     said = False if said is None and "tie_word_embeddings" in raw else said  # null, as opposed to missing
     both = [keys.get("tie_word_embeddings") is not False for keys in (raw, inner)]
@@ -312,7 +315,7 @@ def _tied(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def head_read_otherwise(whole: Mapping[str, Any], config: object) -> tuple[str, ...]:
-    """A line if transformers ties the head of a multimodal model that does not mention it, and it is counted."""
+    """A line if transformers ties the head of a multimodal model that does not mention it, and the head is counted."""
     kind = whole.get("model_type")
     if getattr(config, "tied", True) or whole.get("tie_word_embeddings") is not None or kind not in TIED_UNLESS_SAID:
         return ()
@@ -365,8 +368,8 @@ def _model_type(part: Mapping[str, Any]) -> str | None:
 
 
 def continued(value: Any, before: int, layers: int) -> Any:
-    """A list with an entry for each layer, for another number of layers: its shortest pattern continues; without a
-    pattern, and for any other value, it stays unchanged."""
+    """A list with an entry for each layer, extended to another number of layers: its shortest pattern continues; a list
+    without a pattern, and any other value, stays unchanged."""
     if not _is_sequence(value) or len(value) != before or not 0 < layers <= MOST_LAYERS:
         return value
     for period in range(1, before // 2 + 1):

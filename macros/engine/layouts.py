@@ -1,4 +1,4 @@
-"""The places of a forward pass's tensors in a file: its makers' names, transformers' names, stacks and their parts.
+"""Where a forward pass's tensors are in a file: makers' names, transformers' names, stacks and their parts.
 
 The architecture declares the possibilities: a file may spell names differently, pack several of our tensors into one,
 or split one of ours. No tensor is read here: names, and shapes if known, are enough.
@@ -45,7 +45,7 @@ class Cut(NamedTuple):
 
 class Place(NamedTuple):
     """The place of a tensor: its cuts, stacked row-wise; with `is_stack`, an array of them for each member, along the
-    first axis or, `beside` each other, along the second."""
+    first axis or, if `beside` each other, along the second."""
 
     members: list[list[Cut]]
     is_stack: bool = False
@@ -132,7 +132,7 @@ class Layout:
         return None
 
     def _joined(self, prefix: str, parts: Sequence[str]) -> Place | None:
-        """One array of all experts' tensors, with the parts of each expert one below the other; or only of such
+        """One array of all experts' tensors, with the parts of each expert one below the other; or just of such
         parts."""
         for letter in ("{e}", "{s}"):
             if letter in parts[0]:
@@ -170,7 +170,7 @@ def _holds(shape: Sequence[int] | None, member: int | None) -> bool:
 
 
 def _prefix(name: str, part: str) -> tuple[str | None, int | None]:
-    """The prefix of a name before this ending, and the number in place of `{e}`; (None, None) for another name."""
+    """The prefix of a name before this suffix, and the number in place of `{e}`; (None, None) for another name."""
     before, has_member, after = part.partition("{e}")
     if not has_member:
         return (name[: len(name) - len(part)], None) if f".{name}".endswith(f".{part}") else (None, None)
@@ -181,7 +181,7 @@ def _prefix(name: str, part: str) -> tuple[str | None, int | None]:
 
 
 def _kind(name: str) -> tuple[str, list[str]]:
-    """A name with `{0}`, `{1}` … in place of its numbers, and these."""
+    """A name with `{0}`, `{1}` … in place of its numbers, and the numbers."""
     numbers: list[str] = []
     parts: list[str] = []
     for part in name.split("."):
@@ -222,8 +222,8 @@ def _spellings(kind: str, architecture: Architecture, renamed: tuple[str, str]) 
 
 
 def names_in_files(name: str, architecture: Architecture, packed: bool = True) -> list[str]:
-    """The possible names of our tensor in files: the same, by one of the spellings or by all of them, by its pieces, or
-    with `packed` by the stack that packs it. `{i}` and `{e}` in the name stay."""
+    """The possible names of our tensor in files: the same name, one of its spellings or all of them combined, its
+    pieces, or with `packed` the stack that packs it. `{i}` and `{e}` in the name stay."""
     kind = name.replace("{i}", "{0}").replace("{e}", "{1}")
     names, together = [kind], kind
     for there, here in reversed(architecture.spellings):
@@ -257,7 +257,7 @@ def respelled(name: str, spellings: Iterable[tuple[str, str]]) -> str:
 
 
 def _replaced(name: str, there: str, here: str) -> str:
-    """A name with a part of it spelled as here; `^` anchors the beginning of a name, `$` its end."""
+    """A name with a part of it spelled as here; `^` anchors the start of a name, `$` its end."""
     if there.startswith("^"):
         return here + name.removeprefix(there[1:]) if name.startswith(there[1:]) else name
     if there.endswith("$"):

@@ -45,7 +45,7 @@ class Arrays:
         return array
 
     def buffer(self, name: str, *shape: int, counted: bool = True, whole: bool = False) -> Array:
-        """The same for a tensor that is not a trained weight; `counted` says whether the published total includes it.
+        """A tensor that is not a trained weight; `counted` says whether the published total includes it.
 
         `whole`: it holds integers, and keeps its type.
         """
@@ -95,8 +95,8 @@ class Cache:
     """The entries that earlier steps left, and those that this one leaves: `length` tokens came before `new` ones.
 
     `after()` is the cache for the next step. `read` is the input of an encoder in the first one; `states` are the
-    target's hidden states of all tokens, which a draft head reads; `rows` its keys and
-    values, by the mask of their layers. If attention `looks_both_ways`, nothing is left.
+    target's hidden states for all tokens, which a draft head reads; `rows` its keys and values, by the mask of their
+    layers. If attention `looks_both_ways`, nothing is left.
     """
 
     looks_both_ways = False
@@ -125,7 +125,7 @@ class Cache:
         return self.read
 
     def hidden_states(self, tokens: int, width: int) -> Array:
-        """The target's hidden states of the new tokens: [T W]."""
+        """The target's hidden states for the new tokens: [T W]."""
         if self.states is None:
             raise Problem(
                 "a draft head reads hidden states of its target, and none are given",
@@ -179,7 +179,7 @@ class Cache:
         return rows[len(old) - int(mask.seen(self.length)) :]
 
     def hold_back(self, holds: Holds, new: Array, mask: Mask) -> Array:
-        """The waiting rows, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
+        """The waiting rows, then the new ones: [T …] -> [R …]. The number that wait never exceeds `mask`'s bound."""
         return self.extend(holds, new, mask)
 
     def reread(self, holds: Holds, rows: Array, mask: Mask) -> Array:
@@ -197,7 +197,7 @@ class Cache:
         return self.kept.get((self.index, holds, self.number), np.zeros(tuple(map(int, shape)), np.float32))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
-        """Leave a state of fixed size to the next step; none where a text is read at once."""
+        """Leaves a state of fixed size to the next step, or none if a sequence is processed at once."""
         if self.looks_both_ways:
             return
         self.left[self.index, holds, self.number] = new

@@ -25,8 +25,8 @@ def wrong_sizes(error: ShapeError) -> Problem:
 
 
 def wrong_name(error: Exception) -> Exception:
-    """The message about a name that a module does not have, or another mistake in it; of other modules than
-    architectures', the error itself."""
+    """The message about a name that a module does not have, or another mistake in it; for modules other than
+    architectures, the error itself."""
     where = _line_of(error)
     return Problem(f"{type(error).__name__}: {error}", "correct the line", where) if where else error
 

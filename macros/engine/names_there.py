@@ -1,5 +1,5 @@
-"""Names that transformers still takes, of types, keys and layers: `python -m tests.reference.names` writes
-`names_there.json` from its own tables."""
+"""Names of types, keys and layers that transformers still accepts: `python -m tests.reference.names` writes
+`names_there.json` from transformers' own tables."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ class Numbers(Trace):
         return array
 
     def again(self, ids: ArrayLike) -> Numbers:
-        """The same calls on the same number of other tokens, sharing the trace and the weights. The first run began
-        without a cache."""
+        """The same calls on an equal number of other tokens, sharing the trace and the weights. The first run must have
+        started without a cache."""
         run = copy(self)
         run._numbers = dict(self._numbers)
         run.hold(self.root.inputs[0], np.asarray(ids, np.int64))
@@ -99,7 +99,7 @@ class Numbers(Trace):
         raise not_by_token()
 
     def _real(self, given: Any) -> Any:
-        """Arguments with the numbers of each array in its place."""
+        """The arguments, with each array replaced by its numbers."""
         if isinstance(given, ShapeArray):
             return self.of(given)
         if isinstance(given, dict):

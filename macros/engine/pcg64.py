@@ -26,13 +26,13 @@ def random_integers(seed: int, high: int, n: int) -> list[int]:
 
 
 def folded(state: int) -> int:
-    """A word of 64 bits from a state of 128: both halves together, turned right by the state's highest bits."""
+    """A 64-bit word from a 128-bit state: both halves combined, rotated right by the state's highest bits."""
     word, power = (state // TWO_64) ^ (state % TWO_64), 2 ** (state // 2**122)
     return word // power + word % power * (TWO_64 // power) % TWO_64
 
 
 def seeded(seed: int) -> tuple[int, int]:
-    """The state and the stream of the generator that a seed below 2**128 gives: 128 bits each."""
+    """The state and the stream of the generator for a seed below 2**128: 128 bits each."""
     constants = hash_constants(0x43B0D7E5, 0x931E8875, POOL * POOL)
     pool = [hashed(seed // TWO_32**i % TWO_32, *constants[i]) for i in range(POOL)]
     used = POOL
@@ -58,12 +58,12 @@ def hash_constants(start: int, factor: int, n: int) -> list[tuple[int, int]]:
 
 
 def hashed(word: int, before: int, after: int) -> int:
-    """SeedSequence's hash of a word of 32 bits."""
+    """SeedSequence's hash of a 32-bit word."""
     word = (word ^ before) * after % TWO_32
     return word ^ (word // TWO_16)
 
 
 def mixed(x: int, y: int) -> int:
-    """One word of two, of 32 bits each."""
+    """One 32-bit word mixed from two."""
     word = (0xCA01F9DD * x - 0x4973F715 * y) % TWO_32
     return word ^ (word // TWO_16)

@@ -1,12 +1,12 @@
-"""Multi-token prediction (MTP): the modules beside a model that draft the tokens after its next one.
+"""Multi-token prediction (MTP): a model's additional modules that draft the tokens after its next one.
 
-A module reads the last hidden state beside the embedding of the token after it, through one layer of the model's own
-kind. Embedding and LM head are the model's, except where a file has a module's own. Sources: arXiv 2412.19437, section
-2.2; vLLM 0.33, model_executor/models, deepseek_mtp.py, glm4_moe_mtp.py, qwen3_next_mtp.py, qwen3_5_mtp.py, mimo_mtp.py,
-mimo_v2_mtp.py, bailing_moe_mtp.py, ernie_mtp.py, exaone_moe_mtp.py, hy_v3_mtp.py, longcat_flash_mtp.py,
+A module reads the last hidden state next to the embedding of the token after it, through one layer of the model's own
+kind. Embedding and LM head are the model's, unless a file has separate ones for a module. Sources: arXiv 2412.19437,
+section 2.2; vLLM 0.33, model_executor/models, deepseek_mtp.py, glm4_moe_mtp.py, qwen3_next_mtp.py, qwen3_5_mtp.py,
+mimo_mtp.py, mimo_v2_mtp.py, bailing_moe_mtp.py, ernie_mtp.py, exaone_moe_mtp.py, hy_v3_mtp.py, longcat_flash_mtp.py,
 nemotron_h_mtp.py, step3p5_mtp.py and openpangu_mtp.py, and models/deepseek_v4, deepseek_v41, minimax_m3, inkling,
 glm5next, hy_v4, qwen4_exp, dots3_note, kimi_k3 and step5; inclusionAI/Ling-V2, models/modeling_bailing_moe_v2.py;
-transformers 5.24, modeling_layers.py, `MtpModel`; of Alice AI pull request 57963 of vLLM,
+transformers 5.24, modeling_layers.py, `MtpModel`; for Alice AI pull request 57963 of vLLM,
 model_executor/models/alice_ai_mtp.py.
 """
 
@@ -44,7 +44,7 @@ def number_of(module: Modules | None, raw: Raw, keys: Sequence[str]) -> tuple[st
 
 
 def trace(module: Modules, c: Config, raw: Raw, n: int) -> Trace:
-    """Run on shapes the modules one after the other, each with its own cache and the model's embedding and head."""
+    """Runs the modules on shapes one after the other, each with its own cache and the model's embedding and head."""
     run = Trace()
     new, context = Dim(TRACED_NEW_TOKENS, "T"), Dim(TRACED_CONTEXT, "S")
     run.symbols |= c.symbols
@@ -56,7 +56,7 @@ def trace(module: Modules, c: Config, raw: Raw, n: int) -> Trace:
 
 
 def forward(w: Weights, ids: Array, c: Any, cache: KVCache, module: Modules, raw: Raw, n: int) -> Array:
-    """Scores for the token after the next, by each module for one token further: [T] -> [1 V]."""
+    """Scores for the token after the next; each module looks one token further: [T] -> [1 V]."""
     if isinstance(module, OfBlock):
         return module.scores(ids, w, cache, c, raw, n)
     own = "" if isinstance(module, OverStreams) else module.embedding
@@ -86,7 +86,7 @@ def forward(w: Weights, ids: Array, c: Any, cache: KVCache, module: Modules, raw
 def _over_streams(
     w: Weights, tokens: Array, ids: Array, c: Any, cache: KVCache, module: OverStreams, at: Place
 ) -> Array:
-    """The same by modules over residual streams, `at.k` of them."""
+    """Like `forward`, with modules over residual streams, `at.k` of them."""
     T, M, D = ids.shape[0], c.n_streams, c.d_model
     scores = states = cache.hidden_states(T, M * D)
     x = states.reshape(T, M, D)
@@ -98,12 +98,12 @@ def _over_streams(
 
 
 def _scores(x: Array, w: Weights, c: Any, head: str = "") -> Array:
-    """Scores by a head of the module's own, or by the model's: [T D] -> [1 V]."""
+    """Scores from the module's own head, or from the model's: [T D] -> [1 V]."""
     return unembed(x, w, head or "lm_head.weight", c.vocab_size, last=True)
 
 
 def joined(tokens: Array, states: Array, w: Weights, c: Any, names: list[str], module: Module) -> Array:
-    """Both vectors of each token, each after its norm, in one of the model's width: [T D], [T D] -> [T D]."""
+    """Combine both vectors of each token, each after its norm, into one of the model's width: [T D], [T D] -> [T D]."""
     both = [
         rms_norm(tokens, w, names[0], c.norm_eps, offset=module.offset),
         rms_norm(states, w, names[1], c.norm_eps, offset=module.offset),

@@ -34,8 +34,8 @@ class Stored(Protocol):
 class Published(Mapping[str, Array]):
     """Tensors of files under the names that the forward pass requests, however the files spell or pack them.
 
-    `shapes`: theirs, by the files' names. `renamed`: the prefix of the trunk's tensors here, and in a file with another
-    head. `d_head`: the width of a head, if all have the same.
+    `shapes`: those in the files, by the files' names. `renamed`: the prefix of the trunk's tensors here, and in a file
+    with another head. `d_head`: the width of a head, if all have the same.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# A module of `architectures`, and the types that it registers; without them, the type of the same name.
+# A module of `architectures`, and the types that it registers; if none are listed, the type with the same name.
 ARCHITECTURES = """
 afmoe
 albert
@@ -233,7 +233,7 @@ zamba2
 zaya
 """
 
-# A module of `towers`, and the tables that it reads: the type of the whole, and the key of the table.
+# A module of `towers`, and the tables that it reads: the type of the wrapper config, and the key of the table.
 TOWERS = """
 aria: aria.vision_config
 audioflamingo3: audioflamingo3.audio_config

@@ -1,12 +1,14 @@
-"""A config's keys as transformers reads them where several names are possible: of a type, of a key, of a layer's kind.
+"""A config's keys as transformers reads them where several names are possible: for a type, for a key, for a kind of
+layer.
 
-The tables come from `names_there`. What they have: `types`, older names of types; `types_beside`, types that a key
-makes another one; `text_types` and `only_text_types`, the type of a whole's text model where its table says none, or
-whatever it says; `flat`, wholes that read the text model's keys beside the parts, too; `layer_types`, older words for
-kinds of layers; `keys`, other spellings of keys by types, which go before the keys; `known`, the types that
-transformers has; `shares`, those whose plain rotary embedding turns a share of a head; `unread`, by types, keys beside
-the table of a rotary embedding that go unread; `decoding`, encoders that `is_decoder` makes decoders; `decoders`, what
-it calls the types of such; `looking`, types to which `add_cross_attention` adds attention to what an encoder read.
+The tables come from `names_there`. They contain: `types`, older names of types; `types_beside`, types that a key turns
+into another one; `text_types` and `only_text_types`, the type of a wrapper's text model if its table has none, or
+whatever its table says; `flat`, wrappers that also read the text model's keys at the top level; `layer_types`, older
+words for kinds of layers; `keys`, other spellings of keys by type, which take precedence over the keys; `known`, the
+types that transformers has; `shares`, those whose plain rotary embedding rotates a share of a head; `unread`, by type,
+keys next to the table of a rotary embedding that go unread; `decoding`, encoders that `is_decoder` turns into decoders;
+`decoders`, what transformers calls their types; `looking`, types to which `add_cross_attention` adds attention to an
+encoder's output.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ ROPE_TABLES = "rope_scaling", "rope_parameters"
 
 
 def with_type(raw: Keys, there: Keys) -> Keys:
-    """The keys with the type as which transformers loads a file with them."""
+    """The keys with the type as which transformers loads a file that has them."""
     kind = raw.get("model_type")
     if not isinstance(kind, str):
         return raw
@@ -55,7 +57,7 @@ def with_text_type(raw: Keys, known: Collection[str], there: Keys) -> Keys:
 def unsaid_sizes(raw: Keys, there: Keys) -> dict[str, int]:
     """The sizes that the text model's table leaves out, with the values that transformers' class gives them.
 
-    transformers saves the table of a part without those values, so that published files lack them.
+    transformers saves the table of a part without those values, so published files lack them.
     """
     whole, table = raw.get("model_type"), raw.get("text_config")
     if not isinstance(table, Mapping):
@@ -80,7 +82,7 @@ def with_text_sizes(raw: Keys, there: Keys) -> Keys:
 
 
 def sizes_left_out(raw: Keys, known: Collection[str], there: Keys) -> tuple[str, ...]:
-    """A line if the text model's table leaves sizes out, in whose place its class's own are counted."""
+    """A line if the text model's table leaves out sizes, for which its class's own are counted."""
     unsaid = unsaid_sizes(with_text_type(with_type(raw, there), known, there), there)
     said = ", ".join(f"{name} = {value}" for name, value in unsaid.items())
     return (
@@ -91,8 +93,9 @@ def sizes_left_out(raw: Keys, known: Collection[str], there: Keys) -> tuple[str,
 
 
 def with_names(raw: Keys, there: Keys, *, alone: bool = True) -> Keys:
-    """The keys under transformers' type and in its own spelling, each once: another spelling goes before it. Without
-    `alone`, one that stands alone stays as it is. Raises `Problem` for a key that makes another model of the type."""
+    """The keys under transformers' model type and spelling, without duplicates; an alternative spelling takes
+    precedence. With `alone=False`, a key that appears only in its alternative spelling is left unchanged. Raises
+    `Problem` for a key that turns the type into a different model."""
     raw = with_type(raw, there)
     kind = raw.get("model_type")
     if not isinstance(kind, str):
@@ -119,7 +122,7 @@ def with_names(raw: Keys, there: Keys, *, alone: bool = True) -> Keys:
 
 
 def _check_unread(raw: Keys, kind: str, there: Keys) -> None:
-    """Raise `Problem` for a key that makes another model of a type, which is not covered."""
+    """Raises `Problem` for a key that turns a type into a different model, which is not covered."""
     if raw.get("is_decoder") is True and kind in there["decoding"]:
         raise Problem(
             f"is_decoder = true: {kind} with causal attention is not covered",
@@ -133,8 +136,8 @@ def _check_unread(raw: Keys, kind: str, there: Keys) -> None:
 
 
 def with_share(raw: Keys, is_read: bool) -> Keys:
-    """The keys with the share of a head that turns as transformers reads it: null is all of it; in a plain rotary
-    embedding of a type that has no share, it goes unread."""
+    """The keys with the share of a head that rotates, as transformers reads it: null means all of it; in a plain rotary
+    embedding of a type without a share, it goes unread."""
     keys = dict(raw)
     if SHARE in keys and keys[SHARE] is None:
         keys[SHARE] = 1.0

@@ -62,7 +62,7 @@ def show(shape: Iterable[int]) -> str:
 
 @cache
 def dtype_of(ufunc: np.ufunc, dtypes: tuple[DType | type[int] | type[float], ...]) -> DType:
-    """The type of the result of `ufunc`, which works element by element on these types."""
+    """The result type of `ufunc`, applied element by element to these types."""
     return ufunc.resolve_dtypes((*dtypes, None))[-1]
 
 
@@ -76,7 +76,7 @@ def _common(dtypes: list[DType]) -> DType:
 
 
 def type_of_number(a: object) -> DType | type[int] | type[float]:
-    """The type of a plain number combined with an array, by its kind only."""
+    """The type of a plain number combined with an array, depending only on its kind."""
     return np.dtype(bool) if isinstance(a, bool) else int if isinstance(a, int) else float
 
 
@@ -110,8 +110,8 @@ def _size_of_two(d: int, other: int) -> int:
 
 @cache
 def _subscripts(text: str) -> tuple[list[str], str | None, bool]:
-    """The axes of the operands and of the result, and whether it is a contraction: of several operands, over some
-    axis."""
+    """The axes of the operands and of the result, and whether it is a contraction: several operands, and a sum over
+    some axis."""
     inputs, arrow, result = text.replace(" ", "").partition("->")
     terms = inputs.split(",")
     return terms, result if arrow else None, len(terms) > 1 and not set("".join(terms)) <= set(result)

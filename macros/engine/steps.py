@@ -1,8 +1,8 @@
-"""`@step`: makes a function a step of the trace, with a role. On real arrays it is the function itself.
+"""`@step`: turns a function into a step of the trace, with a role. On real arrays it is the function itself.
 
-This is NumPy's own idea of dispatch (NEP 18) for our functions: an argument that carries a `__tracer__` receives the
-call. Everything that views and costs need to know about a step is declared where the step is defined; no figure depends
-on its name.
+This is NumPy's own dispatch mechanism (NEP 18) applied to our functions: an argument that carries a `__tracer__`
+receives the call. Everything that views and costs need to know about a step is declared where the step is defined; no
+figure depends on its name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 class Role(StrEnum):
     """The role of a step. The value is its name in pages and data: `params("gpt2", "attention")`.
 
-    `term` is the field's term, or several separated by commas; `terms` makes it more exact, by the trace of a step.
+    `term` is the field's term, or several separated by commas; `terms` refines it using the trace of a step.
     """
 
     term: str
@@ -210,7 +210,7 @@ class Keeps(Enum):
 
 
 class Access(Enum):
-    """A call's treatment of numbers: it computes new ones, only moves them, or is a view of its first input."""
+    """How a call treats numbers: it computes new ones, only moves them, or is a view of its first input."""
 
     COMPUTES = "computes"
     MOVES = "moves"
@@ -250,7 +250,7 @@ class Reached(Exception):
 
 
 def stop(hidden: Any, *rest: Any, **options: Any) -> Any:
-    """Instead of the step: end the forward pass with the step's input."""
+    """Replaces a step: ends the forward pass with the step's input."""
     raise Reached(hidden)
 
 
@@ -294,11 +294,11 @@ def step(
     access: Access = Access.COMPUTES,
     rule: Callable[..., Ruling] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Record each call of a function as one step of this role, with everything it calls inside as its children.
+    """Records each call of a function as one step of this role, with everything it calls inside as its children.
 
-    `keeps` are the activations that training keeps of it. With `rule`, the function is one indivisible operation with
-    data-dependent insides (a loop over the chosen experts): on shapes it is not run, and `rule(*args, **kwargs)`
-    returns (output shape, multiply-adds) instead. Raises TypeError for a role that is none.
+    `keeps` are the activations that training keeps from it. With `rule`, the function is one indivisible operation with
+    data-dependent internals (a loop over the chosen experts): on shapes it is not run, and `rule(*args, **kwargs)`
+    returns (output shape, multiply-adds) instead. Raises TypeError for an unknown role.
     """
     if type(role) is not Role:
         raise TypeError(f"{role!r} is no Role of a step: write one of macros/engine/steps.py, or add one there")

@@ -21,7 +21,7 @@ class Weight(Struct, frozen=True, dict=True):
     """A tensor of the checkpoint, or all its copies over `layers` and `members` (experts).
 
     `name` is the checkpoint's, with `{i}` for the layer and `{e}` for the member; `shape` is that of one copy. A
-    `routed` weight is a stack of members of which each token uses some: (members, used). `numbers` are the values of
+    `routed` weight is a stack of members, some of which each token uses: (members, used). `numbers` are the values of
     `{i}` in each of the layers, if they are not the layers' own numbers.
     """
 
@@ -97,9 +97,9 @@ class Cached(Struct, frozen=True):
 class CacheEntry(Struct, frozen=True, dict=True):
     """The entry that each of `layers` keeps between steps: `shape` after the step, in terms of the context S.
 
-    `row` is the shape of one row; None for an entry that never grows beyond a bound. A row stands for `tokens` tokens:
-    one, except in compressed caches. `seen` is the number of earlier rows that a step reads, and `mask` the rule for
-    them. If the rows are those of an earlier layer (`is_shared`), they are read, and none is kept.
+    `row` is the shape of one row; None for an entry that never grows beyond a bound. A row holds `tokens` tokens: one,
+    except in compressed caches. `seen` is the number of earlier rows that a step reads, and `mask` the rule for them.
+    If the rows are those of an earlier layer (`is_shared`), they are read, and none is kept.
     """
 
     holds: Holds
@@ -115,7 +115,7 @@ class CacheEntry(Struct, frozen=True, dict=True):
 
     @cached_property
     def elements(self) -> Poly:
-        """Elements kept by all layers, a polynomial in S."""
+        """Elements kept by all layers, as a polynomial in S."""
         return product(self.shape).expr * Poly.of(self.layer_count)
 
     @cached_property

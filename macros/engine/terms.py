@@ -1,4 +1,4 @@
-"""The field's term for a step: its role's term, made more exact by its trace.
+"""The field's term for a step: its role's term, refined using its trace.
 
 Roles name any step of their kind; the calls inside tell whether attention is grouped-query or latent, and a
 feed-forward network SwiGLU or plain. Several terms of one step are separated by commas.
@@ -14,7 +14,7 @@ from .steps import ACTIVATIONS, Role
 # A feed-forward part whose activated half is multiplied with the other one (arXiv 2002.05202).
 GATED = {Role.SILU: "SwiGLU", Role.GELU: "GeGLU", Role.GELU_TANH: "GeGLU", Role.RELU: "ReGLU"}
 WIDENING = {Role.FEED_FORWARD, Role.EXPERTS, Role.GATED_EXPERTS, Role.PACKED_EXPERTS, Role.SHARED_EXPERTS}
-# The visible context of a layer's tokens, by the word for its kind.
+# The context that a layer's tokens see, by the word for its kind.
 WINDOWS = {"sliding": "sliding window", "chunked": "chunked attention"}
 # A layer with only one of these is named after it, and is not a transformer block.
 RECURRENT = {Role.MAMBA: "Mamba block", Role.MAMBA2: "Mamba-2 block", Role.TIME_MIX: "RWKV block"}
@@ -52,7 +52,7 @@ def _found(node: Node) -> str:
 
 
 def _attention(node: Node) -> str:
-    """The way in which heads share keys and values."""
+    """How heads share keys and values."""
     roles = {n.role: n for n in node.walk()}
     if Role.LATENT_SCORES in roles:
         return "multi-head latent attention"

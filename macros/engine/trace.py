@@ -26,7 +26,7 @@ from .rules import (
 from .steps import Instead, Role, Step
 from .tensors import Cached, CacheEntry, Weight
 
-# A weight's name and its layers, if any, since several kinds of layer may have weights of the same name.
+# A weight's name and its layers, if any, since several kinds of layers may have weights with the same name.
 Key: TypeAlias = str | tuple[str, tuple[int, ...]]
 
 
@@ -46,11 +46,11 @@ class Trace:
         self.here = self.root
         self.is_in_layers = False
         self.weights: dict[Key, Weight] = {}
-        self.reads_target = False  # whether this is a draft head, over hidden states of its target
+        self.reads_target = False  # whether this is a draft head, which reads its target's hidden states
         # the target's tensors that a draft head reads, with the step
         self.borrowed: dict[str, tuple[Weight, Role | None]] = {}
         self.kept: list[CacheEntry] = []
-        # for a cache that keeps nothing: what reads "rows" of earlier tokens, or a "state"
+        # for a cache that keeps nothing: the step that reads "rows" of earlier tokens, or a "state"
         self.asked: set[str] = set()
         self.symbols: dict[str, int] = {}
         self._leaves: dict[Key, ShapeArray] = {}
@@ -84,7 +84,7 @@ class Trace:
         return ShapeArray(self, shape, np.dtype(dtype), weight, weight.name)
 
     def declare(self, symbol: str, value: int) -> Dim:
-        """A new size of this model: a symbol that another size already has gets a number."""
+        """A new size of this model: a symbol that another size already has gets a number appended."""
         name, number = symbol, 1
         while name in self.symbols and self.symbols[name] != value:
             number += 1
@@ -136,9 +136,9 @@ class Trace:
     def repeat(
         self, body: Callable[..., tuple[Any, ShapeArray]], state: Any, xs: tuple[ShapeArray, ...]
     ) -> tuple[Any, ShapeArray]:
-        """Run `body(state, *rows)` once, and count it for every row of `xs`: (state, [rows …] of its output).
+        """Runs `body(state, *rows)` once, and counts it for every row of `xs`: (state, [rows …] of its output).
 
-        One leaf of the tree: its weights are those of a run, its FLOPs those of one run times the rows.
+        One leaf of the tree: its weights are those of one run, its FLOPs those of one run times the number of rows.
         """
         caller, rows = self.here, xs[0].shape[0]
         node, once = Node("scan", caller), Node("scan")

@@ -1,4 +1,4 @@
-"""The messages of msgspec's validation in plain words."""
+"""msgspec's validation messages in plain words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def choices(kind: Any) -> list[Any]:
 
 
 def plain_words(message: str, kind: Any = None) -> str:
-    """msgspec's message in plain words; `kind` is the type that was expected, for the choices that it has.
+    """msgspec's message in plain words; `kind` is the expected type, whose choices it lists.
 
     "Expected `int | null`, got `str`" -> "expected a whole number or nothing, found text".
     """

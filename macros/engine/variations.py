@@ -13,7 +13,7 @@ from msgspec import Struct
 from .architectures.config import Config, Raw, fields_of
 from .keys import continued
 
-# Makes the new keys from a model's keys and config; None if the change does not apply.
+# Derives the new keys from a model's keys and config; None if the change does not apply.
 Change: TypeAlias = Callable[[Raw, Any], Raw | None]
 
 # Sizes that grow with a model's width.
@@ -23,7 +23,7 @@ WINDOW = 4096
 
 
 class Variation(Struct, frozen=True):
-    """A change: its name in an address, the text of its button, and a short description."""
+    """A change: its name in a URL, the text of its button, and a short description."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class Variation(Struct, frozen=True):
 
 
 def _with(raw: Raw, c: Config, **values: int) -> Raw:
-    """The keys with other values of some fields; a list per layer continues if their number changes."""
+    """The keys with other values for some fields; a list per layer is extended if their number changes."""
     if "n_layers" in values:
         before = c.symbols["n_layers"]
         raw = {name: continued(value, before, values["n_layers"]) for name, value in raw.items()}
@@ -43,7 +43,7 @@ def _with(raw: Raw, c: Config, **values: int) -> Raw:
 
 
 def _keyed(c: Config) -> set[str]:
-    """The sizes that a key of this config gives."""
+    """The sizes that a key of this config determines."""
     return {k.field for k in fields_of(type(c)) if k.key and k.is_size and k.field in c.symbols}
 
 
@@ -58,7 +58,7 @@ def _deeper(raw: Raw, c: Config) -> Raw | None:
 
 
 def _shared_by(heads: int | None) -> Change:
-    """Key/value heads, each for this many query heads; one for all of them with None."""
+    """Key/value heads, each shared by this many query heads; None means one for all of them."""
 
     def change(raw: Raw, c: Config) -> Raw | None:
         if "n_kv_heads" not in _keyed(c) or "n_heads" not in c.symbols:

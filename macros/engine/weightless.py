@@ -1,7 +1,7 @@
-"""The modules without weights of transformers' models, by their types: activations, dropouts, tables of rotations.
+"""The modules without weights of transformers' models, by type: activations, dropouts, tables of rotations.
 
-What a program looks for by name in a model's modules, PEFT for one, finds these too. Written by
-`tests/reference/weightless.py`: the types, and the last two parts of the names, `*` for a number.
+A program that looks for modules by name, such as PEFT, finds these too. Written by `tests/reference/weightless.py`: the
+types, and the last two parts of the names, with `*` for a number.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class ShapeWeights:
     def stack(self, name: str, members: int, *shape: int, used: int, below: bool = False) -> Array:
         """Equal tensors, one per member, of which each token uses `used`, as one array [members, *shape].
 
-        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, else the stack itself;
-        with `below`, the members' rows one below the other: [members · rows, …].
+        With `{e}` in the name (the member's number) the checkpoint has one tensor per member, otherwise the stack
+        itself; with `below`, the members' rows one below the other: [members · rows, …].
         """
         return self._leaf(name, shape, members=members, used=used, below=below)
 
@@ -151,7 +151,7 @@ class ShapeWeights:
 
 
 def _names(kinds: Sequence[object], stack: str) -> list[str]:
-    """The name of each kind of layer as text, with a number if several are identical, and prefixed by the name of its
+    """The name of each kind of layer as text, numbered if several are identical, and prefixed with the name of its
     stack, if any."""
     if stack and len(kinds) == 1:
         return [stack]
@@ -193,11 +193,11 @@ class ShapeCache:
         return stand_in(self.__tracer__.input((self._in_first_step(rows), *row), kind, "source"))
 
     def _in_first_step(self, rows: int) -> Dim:
-        """This many rows in the first step, whose T is S, and none in later ones: M·⌊T/S⌋. It is traced at M."""
+        """This many rows in the first step, where T is S, and none in later ones: M·⌊T/S⌋. It is traced at M."""
         return Dim(int(rows), dims_of((rows,))[0].expr * Poly.of(IN_FIRST_STEP))
 
     def hidden_states(self, tokens: int, width: int) -> Array:
-        """The target's hidden states of the new tokens, which a draft head reads: [T W]."""
+        """The target's hidden states for the new tokens, which a draft head reads: [T W]."""
         self.__tracer__.reads_target = True
         return stand_in(self.__tracer__.input((tokens, width), np.float32, "hidden states of the target"))
 
@@ -222,7 +222,7 @@ class ShapeCache:
         return self._joined(holds, new, mask, new.shape[1:], every)
 
     def hold_back(self, holds: Holds, new: Array, mask: Mask) -> Array:
-        """The waiting rows, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
+        """The waiting rows, then the new ones: [T …] -> [R …]. The number that wait never exceeds `mask`'s bound."""
         self._reads_forward("its compressed cache")
         return self._joined(holds, new, mask, None, None)
 
@@ -257,26 +257,26 @@ class ShapeCache:
         return np.concatenate([stand_in(old), new], axis=0)
 
     def state(self, holds: Holds, *shape: int) -> Array:
-        """The state of fixed size that the previous step left; zeros where a text is read at once."""
+        """The state of fixed size that the previous step left; zeros if a sequence is processed at once."""
         if self.looks_both_ways:
             self.__tracer__.asked.add("state")
             return stand_in(self.__tracer__.input(shape, np.float32, "zeros"))
         return stand_in(self.__tracer__.input(shape, np.float32, f"cached {holds}", Cached(holds)))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
-        """Leave a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
+        """Leaves a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
         if self.looks_both_ways:
             return
         self.__tracer__.keep(CacheEntry(holds, dims_of(new.shape), None, self.layers, self.layer_count, item_bytes))
 
     def _reads_forward(self, what: str) -> None:
-        """Raise `Problem` for a left-to-right part if attention is bidirectional."""
+        """Raises `Problem` for a left-to-right part if attention is bidirectional."""
         if self.looks_both_ways:
             raise only_forward(what)
 
 
 def read_at_once(new: Array, every: int | None) -> Array:
-    """The rows of a text that is processed in one pass with bidirectional attention: no earlier ones are cached."""
+    """The rows of a sequence that is processed in one pass with bidirectional attention: no earlier ones are cached."""
     if every is not None:
         raise only_forward("its compressed cache")
     return new

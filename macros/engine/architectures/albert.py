@@ -95,7 +95,7 @@ def layer(x: Array, w: Weights, shared: Weights, c: Albert) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: Albert) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    """Let each token gather information from all tokens, including later ones: [T D] -> [T D]."""
     q, k, v = (
         heads(linear(x, w, name, c.d_model, bias=True), c.n_heads, c.d_head) for name in ("query", "key", "value")
     )
@@ -105,7 +105,7 @@ def attention(x: Array, w: Weights, c: Albert) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Albert) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(
         activation(c.activation)(linear(x, w, "ffn", c.d_ff, bias=True)), w, "ffn_output", c.d_model, bias=True
     )

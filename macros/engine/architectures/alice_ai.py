@@ -130,7 +130,7 @@ PARTS = {"linear_attn.conv1d.weight": tuple(f"linear_attn.{part}_conv1d.weight" 
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps, offset=1)
     x = x + attention(y, w.at("self_attn"), cache, c, angles(ids, cache, c.d_head, c.rope))
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps, offset=1)

@@ -77,6 +77,6 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Arcee, mask: Mask, table: Rop
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: Llama, names: tuple[str, str] = ("up_proj", "down_proj")) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     wide = activation(c.activation)(linear(x, w, names[0], c.d_ff, bias=c.mlp_bias))
     return linear(wide, w, names[1], c.d_model, bias=c.mlp_bias)

@@ -142,7 +142,7 @@ GGUF = Gguf(
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     table = angles(ids, cache, c.qk_rope_head_dim, c.rope)
     return layer(x, w, cache, c, Mixed("attention", "moe"), table)
 

@@ -333,7 +333,7 @@ def project(x: Array, w: Weights, name: str, n: int, width: int, bias: bool = Tr
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, n: int, width: int, key_bias: bool = True) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [M D] -> [M D]."""
+    """Let each token gather information from all tokens, including later ones: [M D] -> [M D]."""
     q = project(x, w, "q_proj", n, width)
     k = project(x, w, "k_proj", n, width, key_bias)
     v = project(x, w, "v_proj", n, width)

@@ -224,7 +224,7 @@ def layer(x: Array, w: Weights, c: Bert) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: Bert) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    """Let each token gather information from all tokens, including later ones: [T D] -> [T D]."""
     q, k, v = (
         heads(linear(x, w, name, c.d_model, bias=True), c.n_heads, c.d_head)
         for name in ("self.query", "self.key", "self.value")

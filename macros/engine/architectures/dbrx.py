@@ -147,7 +147,8 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Dbrx, table: RopeTable) -
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Dbrx) -> Array:
-    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and sum their outputs, weighted by the routing weights: [T D] -> [T k D] -> [T
+    D]."""
     fit = linear(x, w, "router.layer", c.n_experts)
     chosen, shares = softmax_routing(fit, c.n_experts_per_token, normalise=c.normalise is not None)
     return combine(experts(x, chosen, w.at("experts.mlp"), c), shares)

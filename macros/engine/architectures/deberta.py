@@ -72,7 +72,7 @@ def layer(x: Array, w: Weights, c: Deberta, rows: Array | None, apart: Array) ->
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: Deberta, rows: Array | None, apart: Array) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    """Let each token gather information from all tokens, including later ones: [T D] -> [T D]."""
     N, H, own = c.n_heads, c.d_head, w.at("self")
     q, k, v = np.split(heads(linear(x, own, "in_proj", 3 * c.d_model), N, 3 * H), 3, axis=-1)
     q, v = q + own("q_bias", c.d_model).reshape(N, H), v + own("v_bias", c.d_model).reshape(N, H)

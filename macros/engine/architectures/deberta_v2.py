@@ -190,7 +190,7 @@ def convolution(x: Array, w: Weights, c: DebertaV2) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: DebertaV2, rows: Array | None, apart: Array) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    """Let each token gather information from all tokens, including later ones: [T D] -> [T D]."""
     N, H = c.n_heads, c.d_head
     q, k, v = (
         heads(linear(x, w, name, c.d_model, bias=True), N, H)

@@ -117,7 +117,7 @@ KEPT = {"indexer.weights_proj.weight": "bfloat16"}
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     table = angles(ids, cache, c.qk_rope_head_dim, c.rope)
     return layer(x, w, cache, c, IndexedKind(True), table, None)[0]
 

@@ -86,7 +86,7 @@ def layer(x: Array, w: Weights, c: DistilBert) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: DistilBert) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    """Let each token gather information from all tokens, including later ones: [T D] -> [T D]."""
     q, k, v = (
         heads(linear(x, w, name, c.d_model, bias=True), c.n_heads, c.d_head) for name in ("q_lin", "k_lin", "v_lin")
     )
@@ -96,7 +96,7 @@ def attention(x: Array, w: Weights, c: DistilBert) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: DistilBert) -> Array:
-    """Work on each token by itself, in a wider space: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
     return linear(activation(c.activation)(linear(x, w, "lin1", c.d_ff, bias=True)), w, "lin2", c.d_model, bias=True)
 
 

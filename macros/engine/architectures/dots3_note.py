@@ -245,7 +245,7 @@ def _sizes_of_windows(raw: Raw) -> Raw:
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     layer_type = entry(at, c, "layer_types", "mtp_layer_types", SLIDING)
     kind = Dots3Kind(False, mask_of(layer_type, c), layer_type == INDEXED)
     table = angles(ids, cache, c.sizes(kind).qk_rope_head_dim, c.rope_of(kind))

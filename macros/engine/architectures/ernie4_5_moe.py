@@ -120,7 +120,7 @@ class Ernie45MoE(Config):
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     return layer(x, w, cache, c, Kind(False), angles(ids, cache, c.d_head, c.rope))
 
 

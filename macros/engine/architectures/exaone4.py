@@ -68,7 +68,7 @@ class Exaone4(Llama):
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     return layer(x, w, cache, c, c.masks[0], angles(ids, cache, c.d_head, c.rope))
 
 

@@ -72,7 +72,7 @@ class ExaoneMoE(Exaone4):
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     kind = Kind(False, c.masks[0])
     return layer(x, w, cache, c, kind, angles(ids, cache, c.d_head, c.rope))
 

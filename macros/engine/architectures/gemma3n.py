@@ -4,7 +4,7 @@ What the layer does to one stream is predicted for the others and corrected (Alt
 around attention (LAuReL, arXiv 2411.07501); the last layers read keys and values that earlier ones keep.
 
 Source: google/gemma-3n-E4B by transformers 5's text model, whose tensor names these are (the published files put
-`language_model.` in front). Letters besides the usual: M streams, P the width of a layer's own vector.
+`language_model.` in front). Additional letters: M streams, P the width of a layer's own vector.
 """
 
 from __future__ import annotations

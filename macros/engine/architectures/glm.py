@@ -84,7 +84,7 @@ GGUF = Gguf("glm4", {"post_self_attn_layernorm": "post_attention_norm", "post_ml
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     return layer(x, w, cache, c, angles(ids, cache, c.d_head, c.rope))
 
 

@@ -93,7 +93,7 @@ GGUF = Gguf("glm4moe", {"post_attention_layernorm": "post_attention_norm"})
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     return layer(x, w, cache, c, Kind(True), angles(ids, cache, c.d_head, c.rope))
 
 

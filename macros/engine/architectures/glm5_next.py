@@ -166,7 +166,7 @@ GGUF = Gguf(
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     x = x + attention(y, w.at("self_attn"), cache, c, NextKind(True), None)[0]
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)

@@ -69,7 +69,8 @@ def layer(x: Array, w: Weights, cache: KVCache, c: GraniteMoE, mask: Mask, table
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: GraniteMoE) -> Array:
-    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and sum their outputs, weighted by the routing weights: [T D] -> [T k D] -> [T
+    D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router.layer", c.n_experts), c.n_experts_per_token)
     return combine(experts(x, chosen, w, c), shares)
 

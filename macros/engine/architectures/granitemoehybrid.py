@@ -136,6 +136,7 @@ def feed_forward(x: Array, w: Weights, c: GraniteMoEHybrid) -> Array:
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: GraniteMoEHybrid) -> Array:
-    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and sum their outputs, weighted by the routing weights: [T D] -> [T k D] -> [T
+    D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router", c.n_experts), c.n_experts_per_token)
     return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff, activation(c.activation)), shares)

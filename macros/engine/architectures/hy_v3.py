@@ -94,7 +94,7 @@ class HyV3(Llama):
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     return layer(x, w, cache, c, Kind(True), angles(ids, cache, c.d_head, c.rope))
 
 

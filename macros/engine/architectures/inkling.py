@@ -131,7 +131,7 @@ class Inkling(Config):
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     is_near = at.k in (listed(at.raw.get("mtp_local_layer_ids")) or [])
     kind = Kind(False, SlidingWindow(c.sliding_window) if is_near else Full())
     return layer(x, w, cache, c, kind, positions(ids, cache))

@@ -113,7 +113,8 @@ def attention(x: Array, w: Weights, cache: KVCache, c: JetMoE, table: RopeTable)
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: JetMoE) -> Array:
-    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and sum their outputs, weighted by the routing weights: [T D] -> [T k D] -> [T
+    D]."""
     chosen, shares = chosen_softmax_routing(linear(x, w, "router.layer", c.n_experts), c.n_experts_per_token)
     said = packed_experts(x, chosen, w, JETMOE_PACKED, c.n_experts, c.d_ff, activation(c.activation))
     return combine(said, shares) + w("bias", x.shape[1])

@@ -231,7 +231,7 @@ GGUF = Gguf(
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     return layer(x, w, cache, c, Mixed("attention", "moe"))
 
 

@@ -225,7 +225,8 @@ def feed_forward(x: Array, w: Weights, d_ff: int) -> Array:
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: LFM2MoE) -> Array:
-    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D].
+    """Send each token to a few experts, and sum their outputs, weighted by the routing weights: [T D] -> [T k D] -> [T
+    D].
 
     The stored bias balances the experts' load; the routing weights exclude it.
     """

@@ -161,7 +161,7 @@ def layer(x: Array, w: Weights, c: LLaDA, table: RopeTable) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: LLaDA | Dream, bias: bool, table: RopeTable) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    """Let each token gather information from all tokens, including later ones: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=bias), c.n_kv_heads, c.d_head)

@@ -139,7 +139,7 @@ class LongCatNGram(LongCatFlash):
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     table = angles(ids, cache, c.qk_rope_head_dim, c.rope)
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     x = x + attention(y, w.at("self_attn"), cache, c, table)

@@ -66,7 +66,7 @@ class Mellum(Qwen3MoE):
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     mask = mask_of(entry(at, c, "", "mtp_layer_types", "sliding_attention"), c)
     kind = Kind(entry(at, c, "", "mtp_mlp_layer_types", "sparse") == "sparse", mask)
     return layer(x, w, cache, c, kind, angles(ids, cache, c.d_head, rope_of_mask(c.rope_parameters, mask)))

@@ -186,7 +186,7 @@ class MiMoV2FlashThere(MiMoV2Flash):
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     masks = [kind.mask for kind in c.kinds]
     mask = next((mask for mask in masks if isinstance(mask, SlidingWindow)), masks[0])
     table = angles(ids, cache, c.d_head, rope_of_mask(c.rope_parameters, mask))
@@ -275,7 +275,8 @@ def queries_keys_values(
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: MiMoV2Flash) -> Array:
-    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and sum their outputs, weighted by the routing weights: [T D] -> [T k D] -> [T
+    D]."""
     chosen, shares = routing(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
     act = activation(c.activation)
     return combine(packed_experts(x, chosen, w, PACKED, c.n_experts, c.d_ff_expert, act), shares)

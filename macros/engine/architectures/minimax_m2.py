@@ -106,7 +106,8 @@ def layer(x: Array, w: Weights, cache: KVCache, c: MiniMaxM2, mask: Mask, table:
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: MiniMaxM2) -> Array:
-    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D].
+    """Send each token to a few experts, and sum their outputs, weighted by the routing weights: [T D] -> [T k D] -> [T
+    D].
 
     The stored bias balances the experts' load; the routing weights exclude it.
     """

@@ -158,7 +158,7 @@ GGUF = Gguf(
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     kind = PickingKind(True, True)
     return layer(x, w, cache, c, kind, angles(ids, cache, c.d_head, c.rope))
 

@@ -101,7 +101,7 @@ def layer(x: Array, w: Weights, c: MobileBert) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, values: Array, w: Weights, c: MobileBert) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [T I], [T D] -> [T I]."""
+    """Let each token gather information from all tokens, including later ones: [T I], [T D] -> [T I]."""
     q, k = (heads(linear(x, w, name, c.d_inner, bias=True), c.n_heads, c.d_head) for name in ("self.query", "self.key"))
     v = heads(linear(values, w, "self.value", c.d_inner, bias=True), c.n_heads, c.d_head)
     return linear(attend(q, k, v, None, c.d_head**-0.5), w, "output.dense", c.d_inner, bias=True)

@@ -61,6 +61,6 @@ def layer(x: Array, w: Weights, c: MPNet, bias: Array) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: MPNet, bias: Array) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    """Let each token gather information from all tokens, including later ones: [T D] -> [T D]."""
     q, k, v = (heads(linear(x, w, name, c.d_model, bias=True), c.n_heads, c.d_head) for name in ("q", "k", "v"))
     return linear(attend(q, k, v, None, c.d_head**-0.5, bias), w, "o", c.d_model, bias=True)

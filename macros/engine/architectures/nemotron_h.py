@@ -314,7 +314,7 @@ LETTERS = {"*": "attention", "E": "moe", "M": "mamba", "-": "mlp"}
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     parts = parts_of_module(at.raw)
     for k, part in enumerate(parts):
         x = layer(x, w.at(f"layers.{k}"), cache, c, Mixed(part))

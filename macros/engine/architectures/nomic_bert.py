@@ -261,7 +261,7 @@ def layer(x: Array, w: Weights, c: NomicBert, table: RopeTable) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: NomicBert, table: RopeTable) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    """Let each token gather information from all tokens, including later ones: [T D] -> [T D]."""
     q, k, v = (
         heads(linear(x, w, name, c.n_heads * c.d_head, bias=c.bias), c.n_heads, c.d_head)
         for name in ("q_proj", "k_proj", "v_proj")

@@ -142,7 +142,7 @@ class PanguProMoE(Config):
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     return layer(x, w, cache, c, Kind(True), angles(ids, cache, c.qk_rope_head_dim, c.rope))
 
 

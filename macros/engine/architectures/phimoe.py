@@ -99,7 +99,8 @@ def layer(x: Array, w: Weights, cache: KVCache, c: PhiMoE, mask: Mask, table: Ro
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: PhiMoE) -> Array:
-    """Send each token to two experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
+    """Send each token to two experts, and sum their outputs, weighted by the routing weights: [T D] -> [T k D] -> [T
+    D]."""
     chosen, shares = sparse_mixer(linear(x, w, "gate", c.n_experts), c.near)
     return combine(gated_experts(x, chosen, w, MIXTRAL_EXPERT, c.n_experts, c.d_ff, activation(c.activation)), shares)
 

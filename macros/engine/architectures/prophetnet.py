@@ -138,7 +138,7 @@ def encoder_layer(x: Array, w: Weights, c: ProphetNet) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: ProphetNet) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [M D] -> [M D]."""
+    """Let each token gather information from all tokens, including later ones: [M D] -> [M D]."""
     N, H = c.n_encoder_heads, c.d_encoder_head
     q, k, v = (project(x, w, name, N, H) for name in ("query_proj", "key_proj", "value_proj"))
     return linear(attend(q, k, v, None, H**-0.5), w, "out_proj", c.d_model, bias=True)

@@ -179,7 +179,7 @@ GATED_DELTA = below(
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     kind = Mixed("attention", "moe" if isinstance(c, WithExperts) and c.n_experts else "dense")
     return layer(x, w, cache, c, kind, angles(ids, cache, c.d_head, c.rope))
 

@@ -63,7 +63,7 @@ def layer(x: Array, w: Weights, c: SqueezeBert) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: SqueezeBert) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
+    """Let each token gather information from all tokens, including later ones: [T D] -> [T D]."""
     q = heads(grouped(x, w, "attention.query", c.d_model, c.q_groups), c.n_heads, c.d_head)
     k = heads(grouped(x, w, "attention.key", c.d_model, c.k_groups), c.n_heads, c.d_head)
     v = heads(grouped(x, w, "attention.value", c.d_model, c.v_groups), c.n_heads, c.d_head)

@@ -132,7 +132,8 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Step3, table: RopeTable) 
 
 @step(Role.MIXTURE_OF_EXPERTS)
 def mixture_of_experts(x: Array, w: Weights, c: Step3) -> Array:
-    """Send each token to a few experts, and add up their outputs by the routing weights: [T D] -> [T k D] -> [T D]."""
+    """Send each token to a few experts, and sum their outputs, weighted by the routing weights: [T D] -> [T k D] -> [T
+    D]."""
     fit = linear(x, w, "gate", c.n_experts)
     chosen, shares = softmax_routing(fit, c.n_experts_per_token, normalise=c.normalise)
     return combine(gated_experts(x, chosen, w, STACKS, c.n_experts, c.d_ff_expert, activation(c.activation)), shares)

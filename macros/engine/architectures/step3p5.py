@@ -280,7 +280,7 @@ def kind_of_module(at: Place, c: Any) -> ClampedKind:
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    """The layer of a module for prediction: [T D] -> [T D]."""
+    """The layer of a prediction module: [T D] -> [T D]."""
     kind = kind_of_module(at, c)
     table = angles(ids, cache, c.d_head, rope_of_mask(c.rope_parameters, kind.mask))
     return layer(x, w, cache, c, kind, table)

@@ -340,7 +340,7 @@ def project(x: Array, w: Weights, name: str, c: T5) -> Array:
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: T5, bias: Array) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [M D] -> [M D]."""
+    """Let each token gather information from all tokens, including later ones: [M D] -> [M D]."""
     q, k, v = (project(x, w, name, c) for name in ("q", "k", "v"))
     return linear(attend(q, k, v, None, 1.0, bias), w, "o", c.d_model)
 

@@ -196,7 +196,7 @@ def decoder_layer(x: Array, w: Weights, c: T5Gemma, cache: KVCache, mask: Mask, 
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: T5Gemma, mask: Mask, table: RopeTable) -> Array:
-    """Let each token gather information from all tokens, also from those after it: [M D'] -> [M D']."""
+    """Let each token gather information from all tokens, including later ones: [M D'] -> [M D']."""
     N, K, H, b = c.n_encoder_heads, c.n_encoder_kv_heads, c.d_encoder_head, c.encoder_bias
     q, k = heads(linear(x, w, "q_proj", N * H, bias=b), N, H), heads(linear(x, w, "k_proj", K * H, bias=b), K, H)
     v = repeat_kv(heads(linear(x, w, "v_proj", K * H, bias=b), K, H), N)

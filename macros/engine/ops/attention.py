@@ -32,13 +32,13 @@ def with_shared(masks: Sequence[Mask], sharing: int) -> list[Mask]:
 def causal_mask(cache: KVCache, queries: Array, keys: Array, mask: Mask) -> Array | None:
     """The keys that each new token may attend to: [T S], True if allowed.
 
-    If attention looks both ways, those that its window reaches on both sides; None without a window.
+    If attention is bidirectional, those within its window on both sides; None without a window.
     """
     return both_sides(queries, mask) if cache.looks_both_ways else strictly_causal_mask(cache, queries, keys, mask)
 
 
 def both_sides(x: Array, mask: Mask) -> Array | None:
-    """The tokens that a window reaches, as far ahead as back: [T …] -> [T T]; None without a window.
+    """The tokens within a window, equally far ahead and back: [T …] -> [T T]; None without a window.
 
     Raises `Problem` for a mask that has no counterpart.
     """
@@ -53,8 +53,8 @@ def both_sides(x: Array, mask: Mask) -> Array | None:
 
 
 def strictly_causal_mask(cache: KVCache, queries: Array, keys: Array, mask: Mask) -> Array:
-    """The keys that each new token may look at: [T S], True if it may. Raises `Problem` if attention looks both
-    ways."""
+    """The keys that each new token may attend to: [T S], True if allowed. Raises `Problem` if attention is
+    bidirectional."""
     if cache.looks_both_ways:
         raise only_forward("its choice of keys")
     T, S = queries.shape[0], keys.shape[0]
@@ -85,12 +85,12 @@ def scores(q: Array, k: Array, scale: float) -> Array:
 
 @step(Role.CAUSAL_MASK, keeps=Keeps.NOTHING)
 def masked(x: Array, allowed: Array | None) -> Array:
-    """Hide the tokens that must not be seen, above all later ones: [N T S], [T S] -> [N T S]."""
+    """Hide the tokens that must not be seen, such as all later ones: [N T S], [T S] -> [N T S]."""
     return x if allowed is None else np.where(allowed, x, -np.inf)
 
 
 def masked_on_both_sides(x: Array, allowed: Array | None) -> Array:
-    """Instead of the causal mask if attention looks both ways: hide what is out of the window, if there is one."""
+    """Instead of the causal mask if attention is bidirectional: hide what is outside the window, if there is one."""
     return x if allowed is None else window_mask(x, allowed)
 
 
@@ -120,7 +120,7 @@ def weighted_sum(shares: Array, v: Array) -> Array:
 
 
 def alibi(k: Array, n_heads: int) -> Array:
-    """ALiBi: a later key scores higher, with a separate slope in each head: [S K H] -> [N 1 S] (arXiv 2108.12409).
+    """ALiBi: a later key scores higher, with a separate slope for each head: [S K H] -> [N 1 S] (arXiv 2108.12409).
 
     Per query, adding slope · position differs from -slope · distance by a constant, which the softmax drops.
     """
@@ -145,7 +145,7 @@ def clip_length(x: Array, longest: float) -> Array:
 def relative_logits(x: Array, profiles: Array, cache: KVCache, keys: Array) -> Array:
     """Each head's addition to a score by distance, a mixture of trained profiles: [T N R], [R E], [S …] -> [N T S].
 
-    Beyond E tokens, nothing.
+    Nothing is added beyond E tokens.
     """
     T, S, reach = x.shape[0], keys.shape[0], profiles.shape[1]
     by_distance = np.einsum("tnr,re->tne", x, profiles, optimize=True)
@@ -172,9 +172,9 @@ def relative_bias(
 ) -> Array:
     """Each head's addition to a score by distance, looked up: [T], [S], [B N] -> [N T S] (arXiv 1910.10683, 2.1).
 
-    Half of the buckets of a side hold one distance each, the others ever more distances up to `longest`, the last all
-    beyond. The tokens after a query have separate buckets, or none if they are hidden. `others`: rows of the table
-    after those of the buckets. Positions that are fractions differ by that many steps of a `scale`.
+    Half of the buckets of a side hold one distance each; the others hold increasingly many distances up to `longest`,
+    and the last one everything beyond. The tokens after a query have separate buckets, or none if they are hidden.
+    `others`: rows of the table after those of the buckets. Fractional positions differ by that many steps of a `scale`.
     """
     table = w(name, buckets + others, heads)
     ahead = keys[None, :] - queries[:, None]
@@ -202,7 +202,7 @@ def attend(
 ) -> Array:
     """Scaled dot-product attention: [T N H], [S K H], [S K H], [T S] -> [T N·H] (arXiv 1706.03762, 3.2).
 
-    `bias`, if any, is added to the scaled scores: [N 1 S] or [N T S]; `cap` bounds them. Without `allowed` nothing is
+    `bias`, if any, is added to the scaled scores: [N 1 S] or [N T S]; `cap` bounds them. Without `allowed`, nothing is
     hidden.
     """
     if k.shape[1] != q.shape[1]:

@@ -35,12 +35,12 @@ def embed_positions(positions: Array, w: Weights, name: str, rows: int, width: i
 
 @step(Role.EMBED_LAYERS, keeps=Keeps.NOTHING)
 def embed_layers(ids: Array, w: Weights, name: str, rows: int, layers: int, width: int) -> Array:
-    """Look up one row of a table that has a short vector for each layer in it: [T], [V L·P] -> [T L P]."""
+    """Look up one row of a table that holds a short vector for each layer: [T], [V L·P] -> [T L P]."""
     return np.take(w(name, rows, layers * width), ids, axis=0).reshape(ids.shape[0], layers, width)
 
 
 def positions(ids: Array, cache: KVCache) -> Array:
-    """The position of each new token in the whole text: [T] -> [T]."""
+    """The position of each new token in the whole sequence: [T] -> [T]."""
     return np.arange(ids.shape[0], like=ids) + cache.length
 
 
@@ -159,7 +159,7 @@ def relu(x: Array) -> Array:
 
 @step(Role.XIELU)
 def xielu(x: Array, w: Weights, name: str) -> Array:
-    """xIELU: a parabola above zero, eˣ − 1 − x below, each of a learned strength: [T F], [1], [1] -> [T F].
+    """xIELU: a parabola above zero, eˣ − 1 − x below, each with a learned strength: [T F], [1], [1] -> [T F].
 
     arXiv 2411.13010.
     """

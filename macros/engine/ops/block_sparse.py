@@ -1,6 +1,6 @@
 """Attention to blocks of tokens that small heads pick, separately for each group of heads (MiniMax-M3).
 
-Letters besides the usual: G groups of heads, each with its own small head, I the places that it picks, B blocks.
+Additional letters: G groups of heads, each with its own small head, I the places that it picks, B blocks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .masks import PickedPools
 def pool_places(picked: Array, allowed: Array, query: Array, nowhere: int, mask: PickedPools) -> Array:
     """The places of the tokens in picked pools and in the unfinished one: [T B], [T P], [T] -> [T I].
 
-    A missing place, in a later pool or after the query, is `nowhere`, the length of the text.
+    A missing place, in a later pool or after the query, is `nowhere`, the length of the sequence.
     """
     T, size = picked.shape[0], mask.size
     places = picked[:, :, None] * size + np.arange(size, like=picked)

@@ -1,6 +1,6 @@
-"""Caches that keep less: one entry for several tokens, and one vector that is key and value of all heads.
+"""Caches that keep less: one entry for several tokens, and one vector that serves as key and value for all heads.
 
-Letters besides the usual: M the tokens per entry, P entries. DeepSeek V4, technical report, 2.3.
+Additional letters: M the tokens per entry, P entries. DeepSeek V4, technical report, 2.3.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def compress(
 ) -> Array:
     """One entry for each full window of tokens, averaged element by element with gates: [T D] -> [P H].
 
-    With `overlap` an entry reads two windows, with different elements of the previous one than of its own. Returns all
-    entries of the text; the last `turning` elements of each are rotated by the position of the window's first token.
+    With `overlap` an entry reads two windows, using different elements of the previous one than of its own. Returns all
+    entries of the sequence; the last `turning` elements of each are rotated by the position of the window's first
+    token.
     """
     twice = 2 if overlap else 1
     values, gates = (linear(x, w, name, twice * width) for name in ("kv_proj", "gate_proj"))
@@ -81,8 +82,8 @@ def window_averages(
 ) -> Array:
     """The average of each window that is now full: [T H] values, [T H] gates, [M H] -> [new entries H].
 
-    A gate may have a bias by its place in the window. With `overlap` the rows are 2·H wide: their first half counts in
-    the next window's average, the other in their own.
+    A gate may have a bias by its place in the window. With `overlap` the rows are 2·H wide: their first half counts
+    toward the next window's average, the other toward their own.
     """
     width = values.shape[1] // 2 if overlap else values.shape[1]
     first, ends = cache.length // every, (cache.length + values.shape[0]) // every
@@ -125,13 +126,13 @@ def undo_rope_pairs(x: Array, table: RopeTable) -> Array:
 
 @step(Role.SCORES)
 def shared_scores(q: Array, k: Array, scale: float) -> Array:
-    """The fit of each head's query to the one key of each token: [T N H], [S H] or [T S H] -> [N T S]."""
+    """The fit of each head's query to each token's single key: [T N H], [S H] or [T S H] -> [N T S]."""
     return np.einsum(f"tnh,{'s' if k.ndim == 2 else 'ts'}h->nts", q, k, optimize=True) * scale
 
 
 @step(Role.WEIGHTED_SUM)
 def shared_weighted_sum(shares: Array, v: Array) -> Array:
-    """Average the one value of each token by each head's attention weights: [N T S], [S H] or [T S H] -> [T N H]."""
+    """Average each token's single value by each head's attention weights: [N T S], [S H] or [T S H] -> [T N H]."""
     return np.einsum(f"nts,{'s' if v.ndim == 2 else 'ts'}h->tnh", shares, v, optimize=True)
 
 

@@ -1,6 +1,6 @@
-"""Mixture of experts: the experts of each token, and the linear maps of only those experts.
+"""Mixture of experts: the experts of each token, and linear maps that use only those experts.
 
-Letters besides the usual: E experts, k experts per token, I and O the inner sizes of a linear map.
+Additional letters: E experts, k experts per token, I and O the inner sizes of a linear map.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def sigmoid_scores(x: Array) -> Array:
 
 
 def expert_scores(x: Array, scoring: str) -> Array:
-    """A score for each expert, by √softplus, a softmax or the sigmoid: [T E] -> [T E]."""
+    """A score for each expert, from √softplus, a softmax or the sigmoid: [T E] -> [T E]."""
     if scoring == "sqrtsoftplus":
         return np.sqrt(softplus(x))
     return softmax(x) if scoring == "softmax" else sigmoid_scores(x)
@@ -105,14 +105,14 @@ def routing_weights(
 
 @step(Role.COMBINE)
 def combine(y: Array, shares: Array) -> Array:
-    """Add up the outputs of the chosen experts, by their weights: [T k D], [T k] -> [T D]."""
+    """Sum the outputs of the chosen experts, weighted: [T k D], [T k] -> [T D]."""
     return np.einsum("tkd,tk->td", y, shares, optimize=True)
 
 
 def gated(gate: Array, up: Array, activation: Activation, limit: float | None = None, behind: bool = False) -> Array:
     """One half through an activation function, times the other: [… F], [… F] -> [… F].
 
-    With a `limit` neither half goes beyond it, the first before its activation function or, with `behind`, after it.
+    A `limit` clips both halves, the first one before its activation function or, with `behind`, after it.
     """
     if limit is None:
         return activation(gate) * up
@@ -133,7 +133,7 @@ def feed_forward(
 ) -> Array:
     """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D].
 
-    With a `limit`, gate and up values do not go beyond it (`behind`: the gate's after its activation function).
+    A `limit` clips gate and up values (`behind`: the gate's after its activation function).
     """
     gate, up = linear(x, w, "gate_proj", d_ff, bias=bias), linear(x, w, "up_proj", d_ff, bias=bias)
     return linear(gated(gate, up, activation, limit, behind), w, "down_proj", x.shape[-1], bias=bias)
@@ -180,8 +180,8 @@ def gated_experts(
 ) -> Array:
     """Each token through its chosen experts, one half gating the other: [T D], [T k] -> [T k F] -> [T k D].
 
-    `names` are those of an expert's gate, up and down matrix, with `{e}` for its number. With a `limit`, gate and up
-    values do not go beyond it.
+    `names` are those of an expert's gate, up and down matrix, with `{e}` for its number. A `limit` clips gate and up
+    values.
     """
     D, k = x.shape[-1], chosen.shape[1]
     gate = expert_linear(x, w.stack(names[0], n_experts, d_ff, D, used=k), chosen)
@@ -191,9 +191,9 @@ def gated_experts(
 
 @step(Role.ZERO_EXPERTS)
 def zero_experts(x: Array, chosen: Array, n_experts: int, experts: Callable[[Array], Array]) -> Array:
-    """Experts some of which do nothing, so that the token's vector stays: [T D], [T k] -> [T k D].
+    """Experts some of which do nothing, leaving the token's vector unchanged: [T D], [T k] -> [T k D].
 
-    Those are the indices from `n_experts` on; `experts` computes the others (LongCat-Flash, arXiv 2509.01322, 2.1.1).
+    Those have the indices from `n_experts` on; `experts` computes the others (LongCat-Flash, arXiv 2509.01322, 2.1.1).
     """
     is_real = chosen < n_experts
     y = experts(np.where(is_real, chosen, 0))
@@ -215,8 +215,8 @@ def packed_experts(
 ) -> Array:
     """Each token through its chosen experts, gate and up in one matrix: [T D], [T k] -> [T k 2F] -> [T k F] -> [T k D].
 
-    `names` are those of the stacks of all experts' gate-and-up and down matrices. With a `limit`, gate and up values do
-    not go beyond it (`behind`: the gate's after its activation function).
+    `names` are those of the stacks of all experts' gate-and-up and down matrices. A `limit` clips gate and up values
+    (`behind`: the gate's after its activation function).
     """
     k, D = chosen.shape[1], x.shape[1]
     gate, up = np.split(expert_linear(x, w.stack(names[0], n_experts, 2 * d_ff, D, used=k), chosen), 2, axis=-1)

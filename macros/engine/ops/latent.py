@@ -1,8 +1,8 @@
 """Latent attention (MLA, DeepSeek-V2, arXiv 2405.04434, 2.1): one narrow vector per token holds keys and values.
 
-Letters besides the usual: R kv_lora_rank, the width of the latent vector. The cache holds the latent and one small
-rotated key for all heads. Here keys and values of the heads are not expanded: the matrix that would make keys from
-latents is applied to the queries instead, and the one that would make values, to the averages (the paper's "absorbed"
+Additional letters: R kv_lora_rank, the width of the latent vector. The cache holds the latent and one small rotated key
+for all heads. The heads' keys and values are not expanded here: the matrix that would turn latents into keys is applied
+to the queries instead, and the one that would turn them into values is applied to the averages (the paper's "absorbed"
 form). It is the same sum in another order. Decode takes the fewest multiply-adds this way; a long prefill would take
 fewer with keys and values expanded once.
 """
@@ -26,7 +26,7 @@ def latent_queries(q: Array, to_key: Array) -> Array:
 def latent_scores(q: Array, latent: Array, q_rope: Array, k_rope: Array, scale: float) -> Array:
     """The fit of each query to each token, by content and by position: [T N R], [S R], [T N H], [S H] -> [N T S].
 
-    If each query attends to tokens of its own, these are [T S R] and [T S H].
+    If each query attends to its own set of tokens, these are [T S R] and [T S H].
     """
     keys = "s" if latent.ndim == 2 else "ts"
     content = np.einsum(f"tnr,{keys}r->nts", q, latent, optimize=True)

@@ -1,6 +1,6 @@
-"""Attention in blocks, to both sides: each token sees those near to it, and a few vectors of the whole text.
+"""Attention in blocks, in both directions: each token sees those near it, and a few vectors of the whole sequence.
 
-Letters besides the usual: G vectors of the whole text.
+Additional letters: G vectors of the whole sequence.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def local_attention(
 ) -> Array:
     """Attention to the tokens at most `reach` away: [T N H], [T N H], [T N H] -> [T N·H].
 
-    Computed in blocks: each query of one is compared with all keys of it and of those beside it, and those products
-    count; the last block is filled up. `bias`, if any, is added by distance, [N T T]. `around`, if not empty: keys and
-    values that each token sees besides, [G N H] each, with what `far` adds to their scores, [N T G].
+    Computed in blocks: each query is compared with all keys of its block and of the adjacent ones, and all of those
+    products count; the last block is padded. `bias`, if any, is added by distance, [N T T]. `around`, if not empty:
+    keys and values that each token sees in addition, [G N H] each, with what `far` adds to their scores, [N T G].
     """
     T = q.shape[0]
     place = np.arange(T)
@@ -62,8 +62,8 @@ def _block_rule(q: Array, k: Array, v: Array, block: int, moved: int, around: li
 def block_attention(q: Array, k: Array, v: Array, block: int, moved: int, around: list[Array]) -> Array:
     """Attention to the tokens of the same block: [T N H], [T N H], [T N H] -> [T N·H].
 
-    The first block lacks `moved` tokens, and it and the last one are filled up. `around`: keys and values that each
-    token sees besides, [G N H] each.
+    The first block lacks `moved` tokens; it and the last one are padded. `around`: keys and values that each token sees
+    in addition, [G N H] each.
     """
     T = q.shape[0]
     own = (np.arange(T) + moved) // block
@@ -85,8 +85,8 @@ def _sparse_rule(q: Array, k: Array, v: Array, block: int, random: int) -> Rulin
 def sparse_block_attention(q: Array, k: Array, v: Array, block: int, random: int) -> Array:
     """Attention to the first, the last and the neighboring blocks, and to some others: [T N H], … -> [T N·H].
 
-    The first and the last block see all, and a short text is seen as a whole. The others are drawn in training; in
-    inference transformers takes the first block for each of them (arXiv 2007.14062, 2).
+    The first and the last block see everything, and a short sequence is seen as a whole. The others are drawn at random
+    in training; in inference transformers uses the first block for each of them (arXiv 2007.14062, 2).
     """
     T = q.shape[0]
     fit = np.einsum("tnh,snh->nts", q, k, optimize=True)

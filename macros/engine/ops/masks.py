@@ -17,7 +17,7 @@ class Full(Struct, frozen=True):
         return past
 
     def kept(self, context: int) -> int:
-        """The number of rows that a step ending at `context` needs, the new one included: the size of the cache."""
+        """The number of rows that a step ending at `context` needs, including the new one: the size of the cache."""
         return context
 
     def allows(self, query: Array, key: Array) -> Array:
@@ -25,7 +25,7 @@ class Full(Struct, frozen=True):
         return key <= query
 
     def pairs(self, tokens: int) -> int:
-        """The number of allowed (query, key) pairs in a text of `tokens`: the causal half and its diagonal."""
+        """The number of allowed (query, key) pairs in a sequence of `tokens`: the causal half and its diagonal."""
         return tokens * (tokens + 1) // 2
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class Full(Struct, frozen=True):
 
 
 class SlidingWindow(Struct, frozen=True):
-    """The last `size` tokens are seen, the token itself included."""
+    """The last `size` tokens are seen, including the token itself."""
 
     size: int
 
@@ -99,7 +99,7 @@ class Chunked(Struct, frozen=True):
 
 
 class Blocks(Struct, frozen=True):
-    """The tokens of the same block of `size` are seen, and all of the block before."""
+    """The tokens of the same block of `size` are seen, and all of the block before it."""
 
     size: int
 
@@ -184,11 +184,11 @@ class Compressed(Struct, frozen=True):
         return (key + 1) * self.size <= query + 1
 
     def pairs(self, tokens: int) -> int:
-        """The number of allowed (query, entry) pairs in a text of `tokens`."""
+        """The number of allowed (query, entry) pairs in a sequence of `tokens`."""
         return self.picked_pairs(tokens, tokens)
 
     def picked_pairs(self, tokens: int, most: int) -> int:
-        """The same if each query sees at most `most` entries."""
+        """The number of allowed pairs if each query sees at most `most` entries."""
         size = int(self.size)
         full = min(tokens // size, most)  # the query at full · size - 1 is the first to see this many
         return size * (full * (full - 1) // 2) + max(tokens - (full * size - 1), 0) * full if full else 0
@@ -219,7 +219,7 @@ class Waiting(Struct, frozen=True):
         return key <= query
 
     def pairs(self, tokens: int) -> int:
-        """No query looks at waiting tokens."""
+        """No query attends to waiting tokens."""
         return 0
 
     def __str__(self) -> str:
@@ -227,7 +227,7 @@ class Waiting(Struct, frozen=True):
 
 
 class PickedBlocks(Struct, frozen=True):
-    """Every earlier token is kept; each query sees those of `most` blocks of `size` tokens, its own among them."""
+    """Every earlier token is kept; each query sees those in `most` blocks of `size` tokens, including its own block."""
 
     size: int
     most: int
@@ -247,15 +247,15 @@ class PickedBlocks(Struct, frozen=True):
         return self.picks(context) * self.size
 
     def behind(self, context: int) -> int:
-        """The number of rows among them after the newest token."""
+        """The number of these rows that come after the newest token."""
         return self.size - 1 - (context - 1) % self.size
 
     def allows(self, query: Array, key: Array) -> Array:
         return key <= query
 
     def pairs(self, tokens: int) -> int:
-        """The number of (query, key) pairs in a text of `tokens`: up to the query in its own block, whole other
-        blocks."""
+        """The number of (query, key) pairs in a sequence of `tokens`: those up to the query in its own block, and all
+        of other blocks."""
         size, most = int(self.size), int(self.most)
         blocks, rest = divmod(tokens, size)
         own = blocks * (size * (size + 1) // 2) + rest * (rest + 1) // 2
@@ -268,7 +268,7 @@ class PickedBlocks(Struct, frozen=True):
 
 
 class PickedPools(Struct, frozen=True):
-    """Every earlier token is kept; each query sees those of `most` full pools of `size` tokens, and of the rest."""
+    """Every earlier token is kept; each query sees those in `most` full pools of `size` tokens, and the rest."""
 
     size: int
     most: int
@@ -285,7 +285,7 @@ class PickedPools(Struct, frozen=True):
         return smallest(context // self.size, self.most)
 
     def reads(self, context: int) -> int:
-        """The number of rows fetched for each query, those of the unfinished pool included."""
+        """The number of rows fetched for each query, including those of the unfinished pool."""
         return self.picks(context) * self.size + (self.size - 1 if self.tail else 0)
 
     def behind(self, context: int) -> int:
@@ -296,7 +296,8 @@ class PickedPools(Struct, frozen=True):
         return key <= query
 
     def pairs(self, tokens: int) -> int:
-        """The number of (query, key) pairs in a text of `tokens`: of full pools, and of the unfinished one."""
+        """The number of (query, key) pairs in a sequence of `tokens`: those of full pools, and of the unfinished
+        one."""
         size = int(self.size)
         pools, rest = divmod(tokens, size)
         unfinished = pools * (size * (size - 1) // 2) + rest * (rest + 1) // 2
@@ -331,7 +332,7 @@ class Patches(Struct, frozen=True):
         return key <= query
 
     def pairs(self, tokens: int) -> int:
-        """The number of allowed pairs of patches in a text of `tokens`."""
+        """The number of allowed pairs of patches in a sequence of `tokens`."""
         patches = int(self.seen(tokens))
         return patches * (patches + 1) // 2
 

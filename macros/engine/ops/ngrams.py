@@ -1,6 +1,6 @@
 """Tables of n-grams: a hash of the last few tokens' ids chooses rows of large tables (Engram, arXiv 2601.07372).
 
-Letters besides the usual: N heads of all n-grams, each with its own rows, R ids.
+Additional letters: N heads of all n-grams, each with its own rows, R ids.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def ngram_embedding(
 ) -> Array:
     """The vectors of the n-grams that end at each token, side by side: [T], [rows W / N] -> [T W].
 
-    The cache keeps the last ids, minus the id at which an n-gram ends: before a text, all are that one.
+    The cache keeps the last ids, minus the id at which an n-gram ends: before the start, every id is that one.
     """
     n = int(width) // int(shape[1])
     earlier = cache.state(Holds.TOKEN_IDS, longest - 1).astype(np.int64)
@@ -38,7 +38,7 @@ def ngram_embedding(
 
 @step(Role.NGRAM_EMBEDDING, keeps=Keeps.NOTHING)
 def ngram_row(places: Array, w: Weights, name: str, rows: int, width: int) -> Array:
-    """The row of the n-gram that ends at each token, of a table for one length: [T] -> [T W]."""
+    """The row of the n-gram that ends at each token, from a table for one length: [T] -> [T W]."""
     return np.take(w(name, rows, width), places, axis=0)
 
 
@@ -46,7 +46,7 @@ def ngram_row(places: Array, w: Weights, name: str, rows: int, width: int) -> Ar
 def ngram_hash(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end: int) -> Array:
     """The row of each n-gram in each head's part of the table: [R], [n], [N], [N] -> [T N].
 
-    Ids times large odd numbers, joined by exclusive or, modulo the head's size. Ids before the end of a text do not
+    Ids times large odd numbers, combined by exclusive or, modulo the head's size. Ids before an end-of-text id do not
     count. All in 64-bit integers.
     """
     before = int(multipliers.shape[0]) - 1
@@ -68,8 +68,8 @@ def ngram_hash(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end
 def prime_hash(ids: Array, multipliers: Sequence[int], sizes: Sequence[int], filler: int, dead: int) -> Array:
     """The row of each n-gram in each head's part of the table: [R] -> [T N] (DeepSeek V4.1).
 
-    Ids times large odd numbers, joined by exclusive or, modulo the head's size, a prime. From a `dead` id on, which no
-    text has, an n-gram reads the `filler`.
+    Ids times large odd numbers, combined by exclusive or, modulo the head's size, a prime. From a `dead` id on, which
+    no text contains, an n-gram reads the `filler`.
     """
     before = len(multipliers) - 1
     per_ngram = len(sizes) // before
@@ -97,7 +97,7 @@ def ngram_rows(places: Array, w: Weights, name: str, rows: int, width: int) -> A
 def rolling_hash(ids: Array, length: int, base: int, rows: int, before: int, end: int) -> Array:
     """The row of the n-gram of this length that ends at each token: [R] -> [T] (arXiv 2601.21204).
 
-    Ids are the digits of a number, the newest the last, modulo the rows. An id that ends a text, and those before it,
+    Ids are the digits of a number, the newest one last, modulo the rows. An id that ends a text, and those before it,
     do not count. `before`: ids before the first token.
     """
     newest = ids[before:]
@@ -111,7 +111,7 @@ def rolling_hash(ids: Array, length: int, base: int, rows: int, before: int, end
 
 
 def primes_from(least: int, n: int) -> Sequence[int]:
-    """The first `n` primes from `least` on: the rows of as many tables."""
+    """The first `n` primes that are at least `least`: the rows of as many tables."""
     primes: list[int] = []
     candidate = max(least, 2)
     while len(primes) < n:

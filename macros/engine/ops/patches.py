@@ -1,7 +1,7 @@
-"""Patches: bytes that follow each other, read together by a model of bytes (BLT, arXiv 2412.09871).
+"""Patches: consecutive bytes that a model of bytes reads together (BLT, arXiv 2412.09871).
 
-Where a patch ends depends on the text: a small model is unsure what comes next. Its number of patches is counted for
-patches of one size. Letters besides the usual: P patches, J vectors of each, R bytes of which they are made.
+Where a patch ends depends on the text: where a small model is unsure what comes next. Costs assume patches of one size.
+Additional letters: P patches, J vectors per patch, R bytes that they are made of.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _pool_rule(rows: Array, ends: Array) -> Ruling:
 
 @step(Role.PATCH_POOL, rule=_pool_rule)
 def pool_patches(rows: Array, ends: Array) -> Array:
-    """The largest number of each element over the bytes of a patch: [R D], [P] -> [P D]."""
+    """The maximum of each element over the bytes of a patch: [R D], [P] -> [P D]."""
     start, pooled = 0, [rows[:0]]
     for p in range(len(ends)):
         end = int(ends[p]) + 1
@@ -68,7 +68,7 @@ def _within_rule(q: Array, k: Array, v: Array, ends: Array, scale: float) -> Rul
 def attend_within(q: Array, k: Array, v: Array, ends: Array, scale: float) -> Array:
     """Attention of each patch's vectors to its own bytes: [P J N H], [R N H], [R N H], [P] -> [P·J N·H].
 
-    The bytes of an unfinished patch count, too.
+    The bytes of an unfinished patch count too.
     """
     wide = q.shape[2] * q.shape[3]
     start, mixed = 0, [np.zeros((0, wide), np.float32)]
@@ -107,9 +107,9 @@ def patch_weighted_sum(shares: Array, v: Array) -> Array:
 
 @step(Role.NGRAM_HASH, keeps=Keeps.NOTHING)
 def byte_hashes(ids: Array, cache: KVCache, groups: Sequence[int], primes: Sequence[int], rows: int) -> Array:
-    """The row of each group of bytes that ends at a byte, in a table for each: [T] -> [T G].
+    """The row of each group of bytes that ends at a byte, with a table for each size: [T] -> [T G].
 
-    A polynomial of the ids in a prime, in 64-bit integers. The cache keeps the last ids; before a text, all are 0.
+    A polynomial of the ids in a prime, in 64-bit integers. The cache keeps the last ids; before the start, all are 0.
     """
     before = max(*groups, 2) - 1
     earlier = cache.state(Holds.TOKEN_IDS, before).astype(np.int64)

@@ -1,10 +1,10 @@
 """Recurrences: a state of fixed size that is carried from token to token, and convolutions over the last few tokens.
 
-Letters besides the usual: C channels, Z numbers of state, G groups of heads, W the width of a convolution, I and J the
-sides of a head's state. Only the recurrent form is here; chunks are a faster way to compute the same.
+Additional letters: C channels, Z numbers of state, G groups of heads, W the width of a convolution, I and J the sides
+of a head's state. Only the recurrent form is here; chunks are a faster way to compute the same result.
 
-FLOPs: in a recurrence each product that is added to the state or summed out of it is one multiply-add, `keep · state +
-key ⊗ value` two for each number of the state. Decay and step size are element-wise, and not counted.
+FLOPs: in a recurrence each product that is added to the state or summed out of it is one multiply-add; `keep · state +
+key ⊗ value` takes two for each number of the state. Decay and step size are element-wise, and not counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..interface import Array, KVCache, Weights
 from ..steps import Holds, Keeps, Role, Ruling, step, tracer_of
 from .basic import linear, logistic
 
-# Bytes of an element of a state, whatever the format of the model and of its cache.
+# Bytes of an element of a state, regardless of the format of the model and of its cache.
 CONVOLUTION_BYTES, STATE_BYTES = 2, 4
 
 
@@ -68,7 +68,7 @@ def state_update(state: Array, keep: Array, key: Array, value: Array | None = No
 def causal_conv(
     x: Array, w: Weights, cache: KVCache, name: str, width: int, *, bias: bool, kept: int | None = None
 ) -> Array:
-    """Mix each channel over its last `width` tokens, the token itself included: [T C], [C 1 W] -> [T C].
+    """Mix each channel over its last `width` tokens, including the token itself: [T C], [C 1 W] -> [T C].
 
     The last W rows are kept, at the model's 2 bytes, as in transformers and mamba_ssm, or the last `kept`: the next
     step reads W − 1.
@@ -83,7 +83,8 @@ def causal_conv(
 
 @step(Role.CONVOLVE)
 def centered_conv(x: Array, w: Weights, name: str, width: int, *, bias: bool) -> Array:
-    """Mix each channel over the `width` tokens around each, as many ahead as back: [T C], [C 1 W] -> [T C]."""
+    """Mix each channel over the `width` tokens around each token, equally many ahead and back: [T C], [C 1 W] -> [T
+    C]."""
     T, C = x.shape
     beside = np.zeros((width // 2, C), dtype=x.dtype, like=x)
     rows = np.concatenate([beside, x, beside], axis=0)
@@ -108,7 +109,7 @@ def grouped_conv(rows: Array, w: Weights, name: str, width: int, groups: int) ->
 def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias: bool, centered: bool = False) -> Array:
     """Mix each channel over the last few tokens, gated before and after: [T D] -> [T 3D] -> [T D].
 
-    If `centered`, over those around each token, as many ahead as back, of a text that is read at once.
+    If `centered`, over those around each token, equally many ahead and back, in a sequence that is processed at once.
     Both gates come from the token itself and have no activation function (arXiv 2511.23404, 2.1).
     """
     D = x.shape[1]
@@ -122,7 +123,7 @@ def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias:
 
 @step(Role.CAUSAL_CONV)
 def dilated_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, apart: int) -> Array:
-    """Mix each channel over `width` tokens at distances of `apart`, back from the token: [T C] -> [T C]."""
+    """Mix each channel over `width` tokens spaced `apart`, going back from the token: [T C] -> [T C]."""
     C, before = x.shape[1], (width - 1) * apart
     rows = np.concatenate([cache.state(Holds.CONVOLUTION, before, C), x], axis=0)
     cache.store(Holds.CONVOLUTION, rows[x.shape[0] :], item_bytes=CONVOLUTION_BYTES)
@@ -159,7 +160,7 @@ def token_shift(x: Array, cache: KVCache, holds: Holds) -> Array:
 def selective_scan(
     x: Array, dt: Array, A: Array, B: Array, C: Array, cache: KVCache, item_bytes: int = STATE_BYTES
 ) -> Array:
-    """Mamba's state space, a state for each channel: [T C], [T C] step sizes, [C Z], [T Z], [T Z] -> [T C].
+    """Mamba's state space, one state per channel: [T C], [T C] step sizes, [C Z], [T Z], [T Z] -> [T C].
 
     h ← exp(Δ·A)·h + Δ·x ⊗ B, y = h·C (arXiv 2312.00752, 3.2).
     """
@@ -175,10 +176,10 @@ def selective_scan(
 
 @step(Role.RG_LRU)
 def rg_lru(x: Array, log_keep: Array, cache: KVCache, item_bytes: int = STATE_BYTES) -> Array:
-    """The real-gated linear recurrent unit, a number of state for each channel: [T C], [T C] -> [T C].
+    """The real-gated linear recurrent unit, one number of state per channel: [T C], [T C] -> [T C].
 
-    h ← a·h + √(1 − a²)·x with a = e^log_keep, so that a state keeps its size; a text's first token comes in as it
-    is (Griffin, arXiv 2402.19427, 2.4).
+    h ← a·h + √(1 − a²)·x with a = e^log_keep, so that a state keeps its size; a sequence's first token enters unscaled
+    (Griffin, arXiv 2402.19427, 2.4).
     """
     is_first = (np.arange(x.shape[0], like=x) + cache.length < 1)[:, None]
     written = np.where(is_first, x, np.sqrt(1 - np.exp(2 * log_keep)) * x)
@@ -236,10 +237,10 @@ def gated_delta_rule(
 
 @step(Role.WKV7)
 def wkv7(r: Array, keep: Array, k: Array, v: Array, removed: Array, rate: Array, cache: KVCache) -> Array:
-    """RWKV-7's memory, which takes back along one key and writes along another: [T N I] each, v [T N J] -> [T N J].
+    """RWKV-7's memory, which removes along one key and writes along another: [T N I] each, v [T N J] -> [T N J].
 
-    S ← diag(keep)·S + k ⊗ v − (rate·removed) ⊗ (removed·S), y = r·S (arXiv 2503.14456, 4.1): what is taken back is what
-    the memory returned before it faded, at a rate of each channel's own.
+    S ← diag(keep)·S + k ⊗ v − (rate·removed) ⊗ (removed·S), y = r·S (arXiv 2503.14456, 4.1): it removes what the memory
+    returned before it faded, at a rate that each channel has for itself.
     """
 
     def body(
@@ -263,8 +264,9 @@ Averages: TypeAlias = tuple[Array, Array, Array]
 def wkv(k: Array, v: Array, decay: Array, bonus: Array, cache: KVCache) -> Array:
     """RWKV's weighted average of all values so far: [T C], [T C], [C], [C] -> [T C] (arXiv 2305.13048, 3.1).
 
-    A value's weight is e^(its key), fading by e^−decay with each token; that of the newest is raised by e^bonus. Sum
-    and sum of weights are kept divided by the largest weight, whose logarithm is kept too: all three in float32.
+    A value's weight is e^(its key), fading by e^−decay with each token; the weight of the newest is raised by e^bonus.
+    The sum and the sum of weights are stored divided by the largest weight, whose logarithm is stored too: all three in
+    float32.
     """
 
     def body(state: Averages, k: Array, v: Array) -> tuple[Averages, Array]:
@@ -289,8 +291,8 @@ def wkv(k: Array, v: Array, decay: Array, bonus: Array, cache: KVCache) -> Array
 def mlstm(q: Array, k: Array, v: Array, opened: Array, log_keep: Array, cache: KVCache, eps: float) -> Array:
     """xLSTM's matrix memory, read as an average: [T N I], [T N I], [T N J], [T N], [T N] logarithms -> [T N J].
 
-    C ← keep·C + e^opened·k ⊗ v, n ← keep·n + e^opened·k, y = q·C / max(|q·n|, 1) (arXiv 2405.04517, 2.3). Both are kept
-    divided by the largest weight, whose logarithm is kept too: all three in float32.
+    C ← keep·C + e^opened·k ⊗ v, n ← keep·n + e^opened·k, y = q·C / max(|q·n|, 1) (arXiv 2405.04517, 2.3). Both are
+    stored divided by the largest weight, whose logarithm is stored too: all three in float32.
     """
 
     def body(state: Averages, q: Array, k: Array, v: Array, opened: Array, log_keep: Array) -> tuple[Averages, Array]:

@@ -17,12 +17,12 @@ from ..steps import Keeps, Role, step
 
 @dataclass(frozen=True)
 class Rope:
-    """The speed at which each pair of a head's elements rotates with the position, and the part of a head that rotates.
+    """How fast each pair of a head's elements rotates with the position, and the part of a head that rotates.
 
     `scaling` names a row of `SCALINGS`, `more` holds that row's own numbers and `divisors` its numbers for each pair.
     `partial` is the share of a head that rotates, its first part; cosines and sines are multiplied by `amplitude`, or
-    by `longer` in texts beyond the trained length, if that is another number.
-    With `may_be_odd`, a head whose width is odd is counted, though it cannot run.
+    beyond the trained length by `longer` if that is another number. With `may_be_odd`, a head of odd width is counted,
+    though it cannot run.
     """
 
     theta: float = 10000.0
@@ -36,7 +36,7 @@ class Rope:
     longer: float | None = None
 
     def turning(self, head: int, counted: bool = True) -> int:
-        """The number of a head's elements that rotate. Raises `Problem` if they make no pairs."""
+        """The number of a head's elements that rotate. Raises `Problem` if they do not form pairs."""
         share = Fraction(self.partial).limit_denominator(4096)
         width = head if share == 1 else head * share.numerator // share.denominator
         if int(width) + int(width) % 2 > int(head):
@@ -59,8 +59,8 @@ def _default(rope: Rope, width: int, positions: Array) -> Array:
 
 
 def _proportional(rope: Rope, width: int, positions: Array) -> Array:
-    """A share of the pairs of a whole head rotates, each at its speed among all of them; the others do not (Gemma
-    4)."""
+    """A share of the pairs of a whole head rotates, each at the speed that it has among all of them; the others do not
+    (Gemma 4)."""
     pair = np.arange(0, width, 2, like=positions) / 2
     turning = int(rope.more["partial_rotary_factor"] * int(width) // 2)
     return np.where(pair < turning, _default(rope, width, positions) / rope.factor, 0)
@@ -91,7 +91,7 @@ def _llama3(rope: Rope, width: int, positions: Array) -> Array:
 
 
 def _yarn(rope: Rope, width: int, positions: Array) -> Array:
-    """The same idea with a ramp over the pair's index (YaRN, arXiv 2309.00071, 3.2)."""
+    """Like `_llama3`, with a ramp over the pair's index (YaRN, arXiv 2309.00071, 3.2)."""
 
     trained = rope.more["original_max_position_embeddings"]
     if int(width) % 2:
@@ -110,7 +110,7 @@ def _yarn(rope: Rope, width: int, positions: Array) -> Array:
 
 
 def _longrope(rope: Rope, width: int, positions: Array) -> Array:
-    """Each pair has two divisors, for texts within the trained length and for longer ones (arXiv 2402.13753)."""
+    """Each pair has two divisors, one within the trained length and one beyond it (arXiv 2402.13753)."""
     for name in ("short_factor", "long_factor"):
         if len(rope.divisors[name]) != (int(width) + 1) // 2:
             raise Problem(
@@ -121,7 +121,7 @@ def _longrope(rope: Rope, width: int, positions: Array) -> Array:
     return _default(rope, width, positions) / divisor
 
 
-# Each: radians per position of each pair of the `width` numbers that turn: [width / 2].
+# Each of these: radians per position of each pair of the `width` numbers that rotate: [width / 2].
 Scaling: TypeAlias = Callable[[Rope, int, Array], Array]
 
 SCALINGS: dict[str, Scaling] = {
@@ -172,7 +172,7 @@ def apply_rope(x: Array, table: RopeTable) -> Array:
 
 @step(Role.ROPE_PAIRS, keeps=Keeps.NOTHING)
 def apply_rope_pairs(x: Array, table: RopeTable) -> Array:
-    """The same with neighbors as pairs (GPT-J, GLM, Cohere): [T N H] -> [T N H]."""
+    """Like `apply_rope`, with neighbors as pairs (GPT-J, GLM, Cohere): [T N H] -> [T N H]."""
     cos, sin = (t[:, None, :] for t in table)
     turning, rest = _part(x, table[0].shape[1])
     pairs = turning.reshape(*turning.shape[:-1], table[0].shape[1], 2)
@@ -182,7 +182,7 @@ def apply_rope_pairs(x: Array, table: RopeTable) -> Array:
 
 
 def _part(x: Array, pairs: int) -> tuple[Array, list[Array]]:
-    """The first of a head's pairs, as many as rotate, and the rest, if any: [T N H] -> [T N W], [[T N H−W]]."""
+    """The elements of a head that rotate, which come first, and the rest, if any: [T N H] -> [T N W], [[T N H−W]]."""
     if 2 * int(pairs) == int(x.shape[-1]):
         return x, []
     first, rest = np.split(x, [2 * pairs], axis=-1)

@@ -1,4 +1,4 @@
-"""Convolutions over moments of sound, in both directions."""
+"""Convolutions over time steps of sound, in both directions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def _convolve_rule(x: Array, kernel: Array, bias: Array, stride: int, before: in
 
 @step(Role.CONVOLVE, rule=_convolve_rule)
 def convolve(x: Array, kernel: Array, bias: Array, stride: int, before: int | None = None) -> Array:
-    """Mix all channels over a moment and its neighbors, at every `stride`-th: [R I], [O I W], [O] -> [R/stride O].
+    """Mix all channels over a time step and its neighbors, at every `stride`-th: [R I], [O I W], [O] -> [R/stride O].
 
-    W is odd; zeros precede the first moment and follow the last, as many unless `before` says how many precede it, and
-    their products count.
+    W is odd; zeros precede the first time step and follow the last, equally many unless `before` says how many precede
+    it, and their products count.
     """
     width = kernel.shape[2]
     first = width // 2 if before is None else before

@@ -1,7 +1,7 @@
 """Several residual streams: each part of a layer reads a mixture of them, and writes into all.
 
-Letters besides the usual: M streams. Hyper-connections (arXiv 2409.19606) replace `x + part(x)`; if the matrix that
-mixes the streams is doubly stochastic, nothing grows with the depth (manifold-constrained: mHC, arXiv 2512.24880).
+Additional letters: M streams. Hyper-connections (arXiv 2409.19606) replace `x + part(x)`; if the matrix that mixes the
+streams is doubly stochastic, nothing grows with the depth (manifold-constrained: mHC, arXiv 2512.24880).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def attention_residuals(sources: list[Array], w: Weights, name: str, n: int, eps
 
 @step(Role.ATTENTION_RESIDUALS)
 def messages_of(sources: list[Array], queries: Array, eps: float) -> list[Array]:
-    """The same with queries that a layer's number chose: [T D] each, [n D] -> [T D] each (Inkling 2 Mini)."""
+    """Like `attention_residuals`, with queries selected by the layer's index: [T D] each, [n D] -> [T D] each (Inkling
+    2 Mini)."""
     return _averages(sources, queries, eps)
 
 
@@ -50,13 +51,13 @@ def _averages(sources: list[Array], queries: Array, eps: float) -> list[Array]:
 
 @step(Role.EXPAND_STREAMS, keeps=Keeps.NOTHING, access=Access.LOOKS)
 def expand_streams(x: Array, n_streams: int) -> Array:
-    """Begin every stream with the same vector: [T D] -> [T M D]."""
+    """Start every stream with the same vector: [T D] -> [T M D]."""
     return np.repeat(x[:, None, :], n_streams, axis=1)
 
 
 @step(Role.EXPAND_STREAMS, keeps=Keeps.NOTHING)
 def first_stream(x: Array) -> Array:
-    """The weights with which the first part reads the first stream alone: [T M D] -> [T M] (DeepSeek V4.1)."""
+    """Weights with which the first part reads only the first stream: [T M D] -> [T M] (DeepSeek V4.1)."""
     T, M = x.shape[0], x.shape[1]
     one = np.zeros((T, 1), dtype=np.float32, like=x) + 1
     return np.concatenate([one, np.zeros((T, M - 1), dtype=np.float32, like=x)], axis=1)
@@ -83,7 +84,8 @@ def stream_shares(x: Array, w: Weights, eps: float, floor: float, rounds: int) -
 
 @step(Role.STREAM_SHARES)
 def separate_shares(x: Array, w: Weights, eps: float, floor: float, most: float) -> StreamShares:
-    """The same for streams that are never mixed: [T M D], [2·M M·D] -> [T M], [T M] (HunYuan 4's independent form)."""
+    """Like `stream_shares`, for streams that are never mixed: [T M D], [2·M M·D] -> [T M], [T M] (HunYuan 4,
+    independent form)."""
     M = x.shape[1]
     base, scale = w("base", 2 * M), w("scale", 2)
     read, write = np.split(of_all_streams(x, w, "fn", 2 * M, eps), [M], axis=-1)
@@ -116,7 +118,7 @@ def stream_gates(x: Array, w: Weights, eps: float, rank: int) -> tuple[Array, St
 
 @step(Role.READ_STREAMS)
 def mixed_streams(x: Array, w: Weights, rank: int) -> Array:
-    """The mean of normalized streams, each element times a gate: [T M D] -> [T R] -> [T M D] -> [T D]."""
+    """The mean of normalized streams, each element multiplied by a gate: [T M D] -> [T R] -> [T M D] -> [T D]."""
     T, M, D = x.shape
     low = silu(linear(x.reshape(T, M * D), w, "input_mix_weight_down", rank) * (1 / M))
     gates = logistic(linear(low, w, "input_mix_weight_up", M * D)).reshape(T, M, D)
@@ -131,7 +133,7 @@ def mean_of_streams(x: Array) -> Array:
 
 @step(Role.REDUCE_STREAMS)
 def reduce_streams(x: Array, w: Weights, eps: float, floor: float) -> Array:
-    """Add the streams up for the head, with weights computed from all of them: [T M D], [M M·D] -> [T D]."""
+    """Sum the streams for the head, with weights computed from all of them: [T M D], [M M·D] -> [T D]."""
     M = x.shape[1]
     shares = logistic(of_all_streams(x, w, "hc_fn", M, eps) * w("hc_scale", 1) + w("hc_base", M)) + floor
     return read_streams(x, shares)
@@ -161,7 +163,7 @@ def sinkhorn(x: Array, floor: float, rounds: int) -> Array:
 
 @step(Role.READ_STREAMS)
 def read_streams(x: Array, shares: Array) -> Array:
-    """The input of a part of a layer: the streams, added up by their weights: [T M D], [T M] -> [T D]."""
+    """The input of a part of a layer: the weighted sum of the streams: [T M D], [T M] -> [T D]."""
     return np.einsum("tmd,tm->td", x, shares, optimize=True)
 
 

@@ -50,7 +50,7 @@ class AriaVision(Siglip):
 
 @tower("aria.vision_config", config=AriaVision, of_type="idefics3_vision")
 def forward(w: Weights, x: Array, grid: Grid, c: AriaVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [M D]."""
+    """An image's vectors for the text model: [P I] -> [M D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache, normed=False)
     projector = w.at("model.multi_modal_projector")
     queries = projector("query", c.n_queries, c.d_model)[: c.queries[str(int(grid.rows) * int(grid.columns))]]

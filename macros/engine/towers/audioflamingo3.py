@@ -44,7 +44,7 @@ class AudioFlamingo3Encoder(WhisperEncoder):
 
 @tower("audioflamingo3.audio_config", config=AudioFlamingo3Encoder)
 def forward(w: Weights, x: Array, grid: Grid, c: AudioFlamingo3Encoder, cache: KVCache) -> list[Array]:
-    """The vectors of half a minute of sound for the text: [2M B] -> [M/2 D]."""
+    """The vectors of half a minute of sound for the text model: [2M B] -> [M/2 D]."""
     x = encode(x, w.at("model.audio_tower"), c, cache, pooled=True)
     act = activation(c.projector_activation)
     projector = w.at("model.multi_modal_projector")

@@ -37,7 +37,7 @@ class AyaVision(Cohere2Vision):
 
 @tower("aya_vision.vision_config", config=AyaVision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: AyaVision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P/m² D]."""
+    """A tile's vectors for the text model: [P I] -> [P/m² D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache, normed=False)
     return [project(x, w.at("model.multi_modal_projector"), grid, c)]
 

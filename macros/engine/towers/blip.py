@@ -31,5 +31,5 @@ class BlipVision(Vit):
 
 @tower("blip.vision_config", config=BlipVision)
 def forward(w: Weights, x: Array, grid: Grid, c: BlipVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P + 1 D]."""
+    """An image's vectors for the text model: [P I] -> [P + 1 D]."""
     return [encode(w.at("vision_model"), x, c, cache)]

@@ -75,7 +75,7 @@ class Blip2Vision(Vit):
 
 @tower("blip-2.vision_config", config=Blip2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Blip2Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [M D]."""
+    """An image's vectors for the text model: [P I] -> [M D]."""
     x = encode(w.at("vision_model"), x, c, cache)
     y = w("query_tokens", 1, c.n_queries, c.d_qformer)[0]
     y = layer_norm(y, w, "qformer.layernorm", c.qformer_eps)

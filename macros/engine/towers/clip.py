@@ -63,7 +63,7 @@ class Clip(OneSize):
 
 @tower("llava.vision_config", config=Clip, of_type="clip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: Clip, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P D]."""
+    """An image's vectors for the text model: [P I] -> [P D]."""
     return [encode(w, x, c, cache)]
 
 

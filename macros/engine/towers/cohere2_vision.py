@@ -40,7 +40,7 @@ class Cohere2Vision(Siglip):
 
 @tower("cohere2_vision.vision_config", config=Cohere2Vision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: Cohere2Vision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P/m² D]."""
+    """A tile's vectors for the text model: [P I] -> [P/m² D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)
     return [project(x, w.at("model.multi_modal_projector"), grid, c)]
 

@@ -35,14 +35,14 @@ class Cosmos3EdgeVision(Siglip2):
 
 @tower("cosmos3_edge.vision_config", config=Cosmos3EdgeVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Cosmos3EdgeVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     x = encode(w.at("model.visual"), x, grid, c, cache, c.merge)
     return [merger(x, w.at("model.projector"), c)]
 
 
 @step(Role.FEED_FORWARD)
 def merger(x: Array, w: Weights, c: Cosmos3EdgeVision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
     block = c.merge * c.merge
     x = layer_norm(x, w, "norm", c.merger_eps).reshape(x.shape[0] // block, block * c.d_model)
     return two_maps(x, w, ("linear_fc1", "linear_fc2"), c.d_projector, c.d_text, gelu)

@@ -79,7 +79,7 @@ class DeepSeekV41Vision(Patches):
 
 @tower("deepseek_v41.vision_config", config=DeepSeekV41Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: DeepSeekV41Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     inner = w.at("vision")
     x = embed_patches(x, inner, "patch_embed.proj", c.d_model, (x.shape[1],), bias=True)
     row, column = places(x, grid.rows, grid.columns)

@@ -29,6 +29,6 @@ class DeepseekVlVision(Siglip):
 
 @tower("deepseek_vl.vision_config", config=DeepseekVlVision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: DeepseekVlVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P D]."""
+    """An image's vectors for the text model: [P I] -> [P D]."""
     x = encode(w.at("model.vision_model"), x, grid, c, cache)
     return [two_maps(x, w.at("model.aligner"), ("linear1", "linear2"), c.d_text, c.d_text, gelu)]

@@ -107,7 +107,7 @@ class DeepseekVlHybridVision(SamVision):
 
 @tower("deepseek_vl_hybrid.vision_config", config=DeepseekVlHybridVision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: DeepseekVlHybridVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I + Q J] -> [P D]."""
+    """An image's vectors for the text model: [P I + Q J] -> [P D]."""
     model, side = w.at("model"), c.patch_rows
     patches, pixels = grid.rows * grid.columns, c.n_small_channels * c.small_patch * c.small_patch
     small, large = x[: patches * pixels].reshape(patches, pixels), x[patches * pixels :]

@@ -98,7 +98,7 @@ class Dots3Vision(AnySize):
 
 @tower("dots3_note.vision_config", config=Dots3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Dots3Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")
     row, column = places(x, grid.rows, grid.columns, c.merge)
     x = embed_patches(x, tower, "patch_embed.proj", c.d_model, (c.n_channels, c.patch, c.patch), bias=True)

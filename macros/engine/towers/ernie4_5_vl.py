@@ -42,7 +42,7 @@ class Ernie45Vision(Qwen2Vision):
 
 @tower("ernie4_5_vl_moe.vision_config", config=Ernie45Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Ernie45Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")
     row, column = places(x, grid.rows, grid.columns, c.merge)
     x = linear(x, tower, "patch_embed.proj", c.d_model)

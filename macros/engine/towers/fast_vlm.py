@@ -110,7 +110,7 @@ class FastVlmVision(TowerConfig):
 
 @tower("fast_vlm.vision_config", config=FastVlmVision)
 def forward(w: Weights, x: Array, grid: Grid, c: FastVlmVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [H W 3] -> [M D]."""
+    """An image's vectors for the text model: [H W 3] -> [M D]."""
     tower, done, before = w.at("model.vision_tower.timm_model"), 0, c.widths[0]
     x = stem(x, tower.at("stem"), c)
     for number, (depth, kind) in enumerate(zip(c.depths, c.kinds)):

@@ -89,7 +89,7 @@ class Florence2Vision(TowerConfig):
 
 @tower("florence2.vision_config", config=Florence2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Florence2Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [H W 3] -> [1 + P D]."""
+    """An image's vectors for the text model: [H W 3] -> [1 + P D]."""
     tower, before = w.at("model.vision_tower"), 0
     for stage, depth in enumerate(c.depths):
         x = merged(x, tower.at(f"convs.{stage}"), c, stage)

@@ -47,5 +47,5 @@ class FuyuVision(TowerConfig):
 
 @tower("fuyu.vision_config", config=FuyuVision, has_table=False)
 def forward(w: Weights, x: Array, grid: Grid, c: FuyuVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P D]."""
+    """An image's vectors for the text model: [P I] -> [P D]."""
     return [linear(x, w, "model.vision_embed_tokens", c.d_text, bias=True)]

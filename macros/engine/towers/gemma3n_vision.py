@@ -133,7 +133,7 @@ def usual_blocks(architecture: str) -> list[list[dict[str, Any]]]:
 
 @tower("gemma3n.vision_config", config=Gemma3nVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma3nVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [H W 3] -> [M D]."""
+    """An image's vectors for the text model: [H W 3] -> [M D]."""
     tower, done = w.at("model.vision_tower.timm_model"), 0
     x = first_convolution(x, tower.at("conv_stem"), c)
     found = [x] if 0 in c.used else []

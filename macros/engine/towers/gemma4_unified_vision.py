@@ -54,7 +54,7 @@ class Gemma4UnifiedVision(TowerConfig):
 
 @tower("gemma4_unified.vision_config", config=Gemma4UnifiedVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma4UnifiedVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [M I] -> [M D]."""
+    """An image's vectors for the text model: [M I] -> [M D]."""
     tower = w.at("model.embed_vision")
     row, column = places(x, grid.rows, grid.columns)
     x = linear(layer_norm(x, tower, "patch_ln1", c.patch_eps), tower, "patch_dense", c.d_model, bias=True)

@@ -40,7 +40,7 @@ class GitVision(OneSize):
 
 @tower("git.vision_config", config=GitVision)
 def forward(w: Weights, x: Array, grid: Grid, c: GitVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P + 1 D]."""
+    """An image's vectors for the text model: [P I] -> [P + 1 D]."""
     tower = w.at("git.image_encoder.vision_model")
     x = embed(x, tower, c)
     for _, w_layer, _ in tower.layers("encoder.layers", ["layer"] * c.n_layers, cache):

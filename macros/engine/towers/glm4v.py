@@ -62,7 +62,7 @@ class Glm4Vision(AnySize):
     "glm4v.vision_config", "glm4v_moe.vision_config", "glm46v.vision_config", "glmga.vision_config", config=Glm4Vision
 )
 def forward(w: Weights, x: Array, grid: Grid, c: Glm4Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.visual")
     row, column = places(x, grid.rows, grid.columns, c.merge)
     kernel = c.n_channels, c.n_frames, c.patch, c.patch

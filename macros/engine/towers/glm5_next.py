@@ -34,7 +34,7 @@ class Glm5NextVision(GlmOcrVision):
 
 @tower("glm5_next.vision_config", config=Glm5NextVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Glm5NextVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.visual")
     row, column = places(x, grid.rows, grid.columns, c.merge)
     kernel = c.n_channels, c.n_frames, c.patch, c.patch

@@ -27,7 +27,7 @@ class GlmOcrVision(Glm4Vision):
 
 @tower("glm_ocr.vision_config", config=GlmOcrVision)
 def forward(w: Weights, x: Array, grid: Grid, c: GlmOcrVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.visual")
     row, column = places(x, grid.rows, grid.columns, c.merge)
     kernel = c.n_channels, c.n_frames, c.patch, c.patch

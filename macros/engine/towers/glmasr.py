@@ -86,7 +86,7 @@ class GlmAsrEncoder(TowerConfig):
 
 @tower("glmasr.audio_config", config=GlmAsrEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: GlmAsrEncoder, cache: KVCache) -> list[Array]:
-    """The vectors of half a minute of sound for the text: [2M B] -> [M/4 D]."""
+    """The vectors of half a minute of sound for the text model: [2M B] -> [M/4 D]."""
     tower = w.at("model.audio_tower")
     x = stem(x, tower, c)
     table = rope_table(np.arange(x.shape[0], like=x), c.d_head, c.rope)

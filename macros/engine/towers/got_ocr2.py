@@ -21,7 +21,7 @@ class GotOcr2Vision(SamVision):
 
 @tower("got_ocr2.vision_config", "pp_chart2table.vision_config", config=GotOcr2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: GotOcr2Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/16 D]."""
+    """An image's vectors for the text model: [P I] -> [P/16 D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)
     projector = w.at("model.multi_modal_projector")
     x = convolved(x, projector, "conv_upsampler1", 2 * c.d_neck, 2)

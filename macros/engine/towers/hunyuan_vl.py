@@ -61,7 +61,7 @@ class HunYuanVision(AnySize):
 
 @tower("hunyuan_vl.vision_config", config=HunYuanVision)
 def forward(w: Weights, x: Array, grid: Grid, c: HunYuanVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [M D]."""
+    """An image's vectors for the text model: [P I] -> [M D]."""
     tower = w.at("model.vision_tower")
     kernel = c.n_channels, c.patch, c.patch
     x = embed_patches(x, tower, "embeddings.patch_embedding", c.d_model, kernel, bias=True)

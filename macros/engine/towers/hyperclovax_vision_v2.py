@@ -21,6 +21,6 @@ class HyperClovaXVision(Qwen25Vision):
 
 @tower("hyperclovax_vision_v2.vision_config", config=HyperClovaXVision)
 def forward(w: Weights, x: Array, grid: Grid, c: HyperClovaXVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     x = read(w.at("model.vision_model"), x, grid, c, cache)
     return [linear(x, w, "model.projector", c.d_out, bias=True)]

@@ -86,7 +86,7 @@ def resized(height: int, width: int) -> tuple[int, int]:
 
 @tower("idefics2.vision_config", config=Idefics2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Idefics2Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [M D]."""
+    """An image's vectors for the text model: [P I] -> [M D]."""
     x = encode(w.at("model.vision_model"), x, grid, c, cache)
     act = activation(c.projector_activation)
     x = gated_maps(x, w.at("model.connector.modality_projection"), c.d_projector, c.d_text, act)

@@ -50,7 +50,7 @@ def even(length: float) -> int:
 
 @tower("idefics3.vision_config", "smolvlm.vision_config", config=Idefics3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Idefics3Vision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P/m² D]."""
+    """A tile's vectors for the text model: [P I] -> [P/m² D]."""
     return [read(w, x, grid, c, cache, "modality_projection.proj")]
 
 

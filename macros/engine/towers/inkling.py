@@ -120,7 +120,7 @@ def different_places(wanted: list[float], sizes: list[float]) -> list[int]:
 
 @tower("inkling_mm_model.vision_config", config=InklingVision)
 def forward(w: Weights, x: Array, grid: Grid, c: InklingVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P D]."""
+    """An image's vectors for the text model: [P I] -> [P D]."""
     tower = w.at("model.vision_tower")
     P, scales = x.shape[0], c.scales
     x = x.reshape(P, c.n_frames, c.patch, c.patch, c.n_channels)

@@ -61,7 +61,7 @@ class Inkling2Vision(AnySize):
 
 @tower("inkling2.vision_config", "inkling2_loop.vision_config", config=Inkling2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Inkling2Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")
     row, column = places(x, grid.rows, grid.columns, c.merge)
     x = linear(x, tower, "embeddings.patch_embedding", c.d_model)

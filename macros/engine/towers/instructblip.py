@@ -24,7 +24,7 @@ class InstructBlipVision(Blip2Vision):
 
 @tower("instructblip.vision_config", "instructblipvideo.vision_config", config=InstructBlipVision)
 def forward(w: Weights, x: Array, grid: Grid, c: InstructBlipVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [M D]."""
+    """An image's vectors for the text model: [P I] -> [M D]."""
     x = encode(w.at("vision_model"), x, c, cache)
     w("qformer.embeddings.word_embeddings.weight", c.n_words, c.d_qformer)
     w("qformer.embeddings.position_embeddings.weight", c.n_places, c.d_qformer)

@@ -92,7 +92,7 @@ def tiled(height: int, width: int, size: int, least: int, most: int, side: int |
 
 @tower("internvl.vision_config", config=InternVision)
 def forward(w: Weights, x: Array, grid: Grid, c: InternVision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P/m² D]."""
+    """A tile's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")
     kernel = c.n_channels, c.patch, c.patch
     x = embed_patches(x, tower, "embeddings.patch_embeddings.projection", c.d_model, kernel, bias=True)
@@ -126,7 +126,7 @@ def attention(x: Array, w: Weights, c: InternVision) -> Array:
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, grid: Grid, c: InternVision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
     x = blocks(x, grid, c.merge)
     x = layer_norm(x.reshape(x.shape[0], c.merge * c.merge * c.d_model), w, "layer_norm", c.projector_eps)
     return two_maps(x, w, ("linear_1", "linear_2"), c.d_text, c.d_text, activation(c.projector_activation))

@@ -46,7 +46,7 @@ class JanusVision(OneSize):
 
 @tower("janus.vision_config", config=JanusVision)
 def forward(w: Weights, x: Array, grid: Grid, c: JanusVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P D]."""
+    """An image's vectors for the text model: [P I] -> [P D]."""
     tower = w.at("model.vision_model")
     kernel = c.n_channels, c.patch, c.patch
     x = embed_patches(x, tower, "embeddings.patch_embedding", c.d_model, kernel, bias=True)

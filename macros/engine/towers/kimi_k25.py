@@ -84,7 +84,7 @@ class KimiVision(AnySize):
 
 @tower("kimi_k25.vision_config", config=KimiVision)
 def forward(w: Weights, x: Array, grid: Grid, c: KimiVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")
     x = embed_patches(x, tower, "patch_embed.proj", c.d_model, (c.n_channels, c.patch, c.patch), bias=True)
     row, column = places(x, grid.rows, grid.columns)
@@ -117,7 +117,7 @@ def layer(x: Array, w: Weights, c: KimiVision, angles: RopeTable) -> Array:
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, grid: Grid, c: KimiVision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
     x = layer_norm(x, w, "pre_norm", c.projector_eps)
     wide = c.merge * c.merge * c.d_model
     x = blocks(x, grid, c.merge).reshape(grid.rows // c.merge * (grid.columns // c.merge), wide)

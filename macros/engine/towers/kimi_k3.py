@@ -46,7 +46,7 @@ class KimiK3Vision(KimiVision):
 
 @tower("kimi_k3.vision_config", config=KimiK3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: KimiK3Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("vision_tower")
     x = embed_patches(x, tower, "patch_embed.proj", c.d_model, (c.n_channels, c.patch, c.patch), bias=False)
     row, column = places(x, grid.rows, grid.columns)
@@ -79,7 +79,7 @@ def attention(x: Array, w: Weights, c: KimiK3Vision, angles: RopeTable) -> Array
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, grid: Grid, c: KimiK3Vision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
     wide = c.merge * c.merge * c.d_model
     x = blocks(x, grid, c.merge).reshape(grid.rows // c.merge * (grid.columns // c.merge), wide)
     x = two_maps(x, w, ("proj.0", "proj.2"), wide, c.d_text, gelu, bias=False)

@@ -46,7 +46,7 @@ class Kosmos2Vision(OneSize):
 
 @tower("kosmos-2.vision_config", config=Kosmos2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Kosmos2Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [M D]."""
+    """An image's vectors for the text model: [P I] -> [M D]."""
     tower, projector = w.at("vision_model.model"), w.at("image_to_text_projection")
     x = embed(x, tower, c)
     for _, w_layer, _ in tower.layers("encoder.layers", ["layer"] * c.n_layers, cache):

@@ -36,6 +36,6 @@ class Kosmos25Vision(Pix2StructVision):
 
 @tower("kosmos-2.5.vision_config", config=Kosmos25Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Kosmos25Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [M D]."""
+    """An image's vectors for the text model: [P I] -> [M D]."""
     x = encode(w.at("vision_model"), x, grid, c, cache)
     return [gather(x, w.at("image_to_text_projection"), c.n_latents, c.d_text, c.n_latent_heads)]

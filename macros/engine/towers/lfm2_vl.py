@@ -84,7 +84,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: Lfm2Vision, cache: KVCache) -> 
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, grid: Grid, c: Lfm2Vision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
     x = blocks(x, grid, c.merge)
     x = x.reshape(x.shape[0], c.merge * c.merge * c.d_model)
     if c.normed:

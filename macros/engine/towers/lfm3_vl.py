@@ -67,7 +67,7 @@ class Lfm3Vision(AnySize):
 
 @tower("lfm3_vl.vision_config", config=Lfm3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Lfm3Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")
     row, column = places(x, grid.rows, grid.columns, c.merge)
     x = rms_norm(linear(x, tower, "patch_embed", c.d_model), tower, "embedding_norm", c.norm_eps)
@@ -117,7 +117,7 @@ def feed_forward(x: Array, w: Weights, c: Lfm3Vision) -> Array:
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, c: Lfm3Vision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
     x, block = layer_norm(x, w, "layer_norm", c.projector_eps), c.merge * c.merge
     x = x.reshape(x.shape[0] // block, block * c.d_model)
     act = activation(c.projector_activation)

@@ -35,7 +35,7 @@ class LightOnOcr(Pixtral):
 
 @tower("lighton_ocr.vision_config", config=LightOnOcr, of_type="pixtral")
 def forward(w: Weights, x: Array, grid: Grid, c: LightOnOcr, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     x = encode(w.at("model.vision_encoder"), x, grid, c, cache)
     rows, columns = grid.rows // c.merge * c.merge, grid.columns // c.merge * c.merge
     x = x.reshape(grid.rows, grid.columns, c.d_model)[:rows, :columns].reshape(rows * columns, c.d_model)

@@ -82,7 +82,7 @@ def tiles_of(height: int, width: int, size: int, most: int) -> int:
 
 @tower("llama4.vision_config", config=Llama4Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Llama4Vision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P/m² D]."""
+    """A tile's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("vision_model")
     patches = x.shape[0]
     x = linear(x, tower, "patch_embedding.linear", c.d_model)
@@ -126,7 +126,7 @@ def attention(x: Array, w: Weights, c: Llama4Vision, angles: RopeTable) -> Array
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, whole: Weights, grid: Grid, c: Llama4Vision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² m²·D] -> [P/m² A] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² m²·D] -> [P/m² A] -> [P/m² O]."""
     m, width = c.merge, x.shape[1]
     rows, columns = grid.rows // m, grid.columns // m
     x = x.reshape(rows, m, columns, m * width).transpose(0, 2, 1, 3).reshape(rows * columns, m * m * width)

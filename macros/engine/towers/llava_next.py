@@ -73,6 +73,6 @@ def without_frame(rows: int, columns: int, height: int, width: int) -> tuple[int
     "llava_next.vision_config", "llava_next_video.vision_config", config=LlavaNextVision, of_type="clip_vision_model"
 )
 def forward(w: Weights, x: Array, grid: Grid, c: LlavaNextVision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P D]."""
+    """A tile's vectors for the text model: [P I] -> [P D]."""
     w("model.image_newline", c.d_text)  # the vector after each row of the whole image
     return [encode(w, x, c, cache)]

@@ -63,7 +63,7 @@ USUAL = [[384 * rows, 384 * columns] for rows in range(1, 7) for columns in rang
 
 @tower("llava_onevision.vision_config", config=LlavaOneVision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: LlavaOneVision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P D]."""
+    """A tile's vectors for the text model: [P I] -> [P D]."""
     w("model.image_newline", c.d_text)  # the vector after each row of the whole image
     x = encode(w.at("model.vision_tower"), x, grid, c, cache, normed=False)
     act = activation(c.projector_activation)

@@ -57,7 +57,7 @@ class MiniMaxM3Vision(AnySize):
 
 @tower("minimax_m3_vl.vision_config", config=MiniMaxM3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: MiniMaxM3Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")
     row, column = places(x, grid.rows, grid.columns, c.merge)
     kernel = c.n_channels, c.n_frames, c.patch, c.patch
@@ -73,7 +73,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: MiniMaxM3Vision, cache: KVCache
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, c: MiniMaxM3Vision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P O] -> [P/m² m²·O] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P O] -> [P/m² m²·O] -> [P/m² O]."""
     x = two_maps(x, w, ("linear_1", "linear_2"), c.d_projector, c.d_text, gelu)
     block = c.merge * c.merge
     x = x.reshape(x.shape[0] // block, block * c.d_text)

@@ -89,7 +89,7 @@ class MllamaVision(TowerConfig):
 
     @property
     def kinds(self) -> list[str]:
-        """Which of the vectors for the text each layer makes, if any."""
+        """Which of the vectors for the text model each layer produces, if any."""
         return [f"feature {self.features.index(i)}" if i in self.features else "layer" for i in range(self.n_layers)]
 
 

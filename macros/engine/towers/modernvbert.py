@@ -24,5 +24,5 @@ class ModernVBertVision(Idefics3Vision):
 
 @tower("modernvbert.vision_config", config=ModernVBertVision)
 def forward(w: Weights, x: Array, grid: Grid, c: ModernVBertVision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P/m² D]."""
+    """A tile's vectors for the text model: [P I] -> [P/m² D]."""
     return [read(w, x, grid, c, cache, "modality_projection")]

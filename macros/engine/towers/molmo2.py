@@ -82,7 +82,7 @@ class Molmo2Vision(OneSize):
 
     @property
     def kinds(self) -> list[str]:
-        """Which of the vectors for the text each layer makes, if any."""
+        """Which of the vectors for the text model each layer produces, if any."""
         taken = self.layers
         return [f"feature {taken.index(i + 1)}" if i + 1 in taken else "layer" for i in range(self.n_layers)]
 
@@ -115,7 +115,7 @@ class Molmo2Vision(OneSize):
 
 @tower("molmo2.vision_config", config=Molmo2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Molmo2Vision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [M D]."""
+    """A tile's vectors for the text model: [P I] -> [M D]."""
     tower = w.at("model.vision_tower")
     x = linear(x, tower, "patch_embedding", c.d_model, bias=True) + tower("positional_embedding", x.shape[0], c.d_model)
     found: dict[str, Array] = {}

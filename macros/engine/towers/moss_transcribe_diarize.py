@@ -51,7 +51,7 @@ class MossEncoder(WhisperEncoder):
 
 @tower("moss_transcribe_diarize.audio_config", config=MossEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: MossEncoder, cache: KVCache) -> list[Array]:
-    """The vectors of half a minute of sound for the text: [2M B] -> [M/4 D]."""
+    """The vectors of half a minute of sound for the text model: [2M B] -> [M/4 D]."""
     x = encode(x, w.at("model.audio_tower"), c, cache, pooled=False)
     x = x.reshape(x.shape[0] // c.joined, c.joined * c.d_model)
     names, act = ("linear_1", "linear_2"), activation(c.projector_activation)

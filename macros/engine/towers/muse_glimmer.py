@@ -86,12 +86,12 @@ class MuseGlimmerVision(AnySize):
 
 @tower("muse_glimmer.vision_config", config=MuseGlimmerVision)
 def forward(w: Weights, x: Array, grid: Grid, c: MuseGlimmerVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     return [encode(w, x, grid, c, cache)]
 
 
 def encode(w: Weights, x: Array, grid: Grid, c: MuseGlimmerVision, cache: KVCache) -> Array:
-    """The vectors of an image for the text: [P I] -> [P/m² D]. The learned positions are those of a grid of as many
+    """An image's vectors for the text model: [P I] -> [P/m² D]. The learned positions are those of a grid of as many
     columns as this one has rows."""
     tower = w.at("model.vision_tower")
     row, column = places(x, grid.rows, grid.columns)

@@ -19,5 +19,5 @@ class MuseSparkVision(MuseGlimmerVision):
 
 @tower("muse_spark.vision_config", config=MuseSparkVision)
 def forward(w: Weights, x: Array, grid: Grid, c: MuseSparkVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     return [encode(w, x, grid, c, cache)]

@@ -72,7 +72,7 @@ class RadioVision(AnySize):
 
 @tower("nemotron_h_omni.vision_config", config=RadioVision)
 def forward(w: Weights, x: Array, grid: Grid, c: RadioVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/4 D]."""
+    """An image's vectors for the text model: [P I] -> [P/4 D]."""
     tower = w.at("vision_model")
     tower.buffer("summary_idxs", len(c.summaries), whole=True)  # of a vector of the whole image, which nothing reads
     x = embed(x, tower.at("embeddings"), grid, c)

@@ -84,7 +84,7 @@ def covering_tiles(height: int, width: int, side: int) -> int:
 
 @tower("ovis2.vision_config", config=Ovis2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Ovis2Vision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P/m² D]."""
+    """A tile's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")
     trunk = tower.at("transformer")
     kernel = c.n_channels, c.patch, c.patch

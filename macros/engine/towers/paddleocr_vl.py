@@ -75,7 +75,7 @@ class PaddleOcrVision(AnySize):
 
 @tower("paddleocr_vl.vision_config", config=PaddleOcrVision)
 def forward(w: Weights, x: Array, grid: Grid, c: PaddleOcrVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.visual.vision_model")
     row, column = places(x, grid.rows, grid.columns)
     kernel = c.n_channels, c.patch, c.patch
@@ -91,7 +91,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: PaddleOcrVision, cache: KVCache
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, grid: Grid, c: PaddleOcrVision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
     x = blocks(layer_norm(x, w, "pre_norm", c.projector_eps), grid, c.merge)
     wide = c.merge * c.merge * c.d_model
     return two_maps(x.reshape(x.shape[0], wide), w, ("linear_1", "linear_2"), wide, c.d_text, gelu)

@@ -23,6 +23,6 @@ class PaliGemmaVision(Siglip):
 
 @tower("paligemma.vision_config", config=PaliGemmaVision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: PaliGemmaVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P D]."""
+    """An image's vectors for the text model: [P I] -> [P D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)
     return [linear(x, w, "model.multi_modal_projector.linear", c.d_text, bias=True)]

@@ -143,7 +143,7 @@ def canvas(width: int, height: int, tile: int) -> tuple[int, int]:
 
 @tower("perception_lm.vision_config", config=PerceptionVision)
 def forward(w: Weights, x: Array, grid: Grid, c: PerceptionVision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P/m² D]."""
+    """A tile's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower.timm_model")
     row, column = places(x, grid.rows, grid.columns)
     x = embed_patches(x, tower, "patch_embed.proj", c.d_model, (c.n_channels, c.patch, c.patch), bias=False)

@@ -84,7 +84,7 @@ class Phi4Vision(OneSize):
 
 @tower("phi4_multimodal.vision_config", config=Phi4Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Phi4Vision, cache: KVCache) -> list[Array]:
-    """The vectors of a tile for the text: [P I] -> [P/4 D]."""
+    """A tile's vectors for the text model: [P I] -> [P/4 D]."""
     w = w.at("model.embed_tokens_extend.image_embed")
     tower = w.at("img_processor")
     kernel = c.n_channels, c.patch, c.patch

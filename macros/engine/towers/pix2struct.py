@@ -57,7 +57,7 @@ class Pix2StructVision(TowerConfig):
 
 @tower("pix2struct.vision_config", config=Pix2StructVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Pix2StructVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P D]."""
+    """An image's vectors for the text model: [P I] -> [P D]."""
     return [encode(w.at("encoder"), x, grid, c, cache)]
 
 

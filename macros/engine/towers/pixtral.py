@@ -67,7 +67,7 @@ class Pixtral(AnySize):
 
 @tower("mistral3.vision_config", "mistral_large4.vision_config", config=Pixtral, of_type="pixtral")
 def forward(w: Weights, x: Array, grid: Grid, c: Pixtral, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)
     return [project(x, w.at("model.multi_modal_projector"), grid, c)]
 
@@ -102,7 +102,7 @@ def layer(x: Array, w: Weights, c: Pixtral, angles: RopeTable) -> Array:
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, grid: Grid, c: Pixtral) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² D·m²] -> [P/m² D] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² D·m²] -> [P/m² D] -> [P/m² O]."""
     x = blocks(rms_norm(x, w, "norm", c.text_eps), grid, c.merge).swapaxes(1, 2)
     x = x.reshape(x.shape[0], c.d_model * c.merge * c.merge)
     x = linear(x, w, "patch_merger.merging_layer", c.d_model)

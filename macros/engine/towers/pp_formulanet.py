@@ -34,7 +34,7 @@ class PPFormulaNetVision(SamVision):
 
 @tower("pp_formulanet.vision_config", config=PPFormulaNetVision)
 def forward(w: Weights, x: Array, grid: Grid, c: PPFormulaNetVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/16 D]."""
+    """An image's vectors for the text model: [P I] -> [P/16 D]."""
     tower = w.at("model.encoder")
     projector = tower.at("multi_modal_projector")
     x = convolved(encode(tower, x, grid, c, cache), projector, "conv1", c.d_mid, 2)

@@ -20,5 +20,5 @@ class Qwen25OmniVision(Qwen25Vision):
 
 @tower("qwen2_5_omni_thinker.vision_config", config=Qwen25OmniVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen25OmniVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     return [read(w.at("model.visual"), x, grid, c, cache)]

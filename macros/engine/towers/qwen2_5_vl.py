@@ -72,7 +72,7 @@ class Qwen25Vision(AnySize):
 
 @tower("qwen2_5_vl.vision_config", config=Qwen25Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen25Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     return [read(w.at("model.visual"), x, grid, c, cache)]
 
 
@@ -131,7 +131,7 @@ def windowed(q: Array, k: Array, v: Array, grid: Grid, merge: int, side: int, sc
 
 @step(Role.FEED_FORWARD)
 def merger(x: Array, w: Weights, c: Qwen25Vision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
     x = rms_norm(x, w, "ln_q", c.norm_eps)
     block = c.merge * c.merge
     wide = block * c.d_model

@@ -50,7 +50,7 @@ class Qwen2Vision(AnySize):
 
 @tower("qwen2_vl.vision_config", config=Qwen2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen2Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    """An image's vectors for the text model: [P I] -> [P/m² D]."""
     tower = w.at("model.visual")
     row, column = places(x, grid.rows, grid.columns, c.merge)
     kernel = c.n_channels, c.n_frames, c.patch, c.patch
@@ -72,7 +72,7 @@ def layer(x: Array, w: Weights, c: Qwen2Vision, angles: RopeTable) -> Array:
 
 @step(Role.FEED_FORWARD)
 def merger(x: Array, w: Weights, c: Qwen2Vision) -> Array:
-    """One vector for the text from each block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
+    """One vector for the text model per block of patches: [P D] -> [P/m² m²·D] -> [P/m² O]."""
     x = layer_norm(x, w, "ln_q", c.norm_eps)
     block = c.merge * c.merge
     wide = block * c.d_model

@@ -76,7 +76,7 @@ class Qwen3Vision(AnySize):
     config=Qwen3Vision,
 )
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen3Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P/m² D], and those for its first layers, [P/m² D] each."""
+    """An image's vectors for the text model: [P I] -> [P/m² D], and those for its first layers, [P/m² D] each."""
     tower = w.at("model.visual")
     row, column = places(x, grid.rows, grid.columns, c.merge)
     kernel = c.n_channels, c.n_frames, c.patch, c.patch

@@ -63,7 +63,7 @@ class Gemma3Vision(Siglip):
 
 @tower("gemma3.vision_config", "shieldgemma2.vision_config", config=Gemma3Vision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma3Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [M D]."""
+    """An image's vectors for the text model: [P I] -> [M D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)
     return [project(x, w.at("model.multi_modal_projector"), grid, c)]
 

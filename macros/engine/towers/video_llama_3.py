@@ -51,7 +51,7 @@ class VideoLlama3Vision(AnySize):
 
 @tower("video_llama_3.vision_config", config=VideoLlama3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: VideoLlama3Vision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P D]."""
+    """An image's vectors for the text model: [P I] -> [P D]."""
     tower = w.at("model.vision_model")
     row, column = places(x, grid.rows, grid.columns)
     kernel = c.n_channels, c.patch, c.patch

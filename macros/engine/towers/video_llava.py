@@ -24,7 +24,7 @@ class VideoLlavaVision(Clip):
 
 @tower("video_llava.vision_config", config=VideoLlavaVision, of_type="clip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: VideoLlavaVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P D]."""
+    """An image's vectors for the text model: [P I] -> [P D]."""
     unused(w.at("model.video_tower"), c, cache)
     return [encode(w, x, c, cache, "model.image_tower")]
 

@@ -50,14 +50,14 @@ class VipLlavaVision(Clip):
 
     @property
     def kinds(self) -> list[str]:
-        """Which of the vectors for the text each layer makes, if any."""
+        """Which of the vectors for the text model each layer produces, if any."""
         taken = self.layers
         return [f"feature {taken.index(i + 1)}" if i + 1 in taken else "layer" for i in range(self.n_layers)]
 
 
 @tower("vipllava.vision_config", config=VipLlavaVision, of_type="clip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: VipLlavaVision, cache: KVCache) -> list[Array]:
-    """The vectors of an image for the text: [P I] -> [P D]."""
+    """An image's vectors for the text model: [P I] -> [P D]."""
     tower = w.at("model.vision_tower")
     x = embed(x, tower, c)
     found = {f"feature {c.layers.index(0)}": x} if 0 in c.layers else {}

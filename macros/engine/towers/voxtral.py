@@ -35,6 +35,6 @@ class VoxtralEncoder(WhisperEncoder):
 
 @tower("voxtral.audio_config", config=VoxtralEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: VoxtralEncoder, cache: KVCache) -> list[Array]:
-    """The vectors of half a minute of sound for the text: [2M B] -> [M/4 D]."""
+    """The vectors of half a minute of sound for the text model: [2M B] -> [M/4 D]."""
     x = encode(x, w.at("model.audio_tower"), c, cache, pooled=False)
     return [project(x, w.at("model.multi_modal_projector"), c.d_ff_encoder, c, c.projector_activation)]

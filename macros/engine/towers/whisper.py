@@ -68,7 +68,7 @@ class WhisperEncoder(TowerConfig):
 
 @tower("qwen2_audio.audio_config", config=WhisperEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: WhisperEncoder, cache: KVCache) -> list[Array]:
-    """The vectors of half a minute of sound for the text: [2M B] -> [M/2 D]."""
+    """The vectors of half a minute of sound for the text model: [2M B] -> [M/2 D]."""
     x = encode(x, w.at("model.audio_tower"), c, cache, pooled=True)
     return [linear(x, w, "model.multi_modal_projector.linear", c.d_text, bias=True)]
 
