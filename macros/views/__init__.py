@@ -1,6 +1,6 @@
 """HTML and SVG for the pages, by topic; figures come from `counting`; no module here depends on MkDocs.
 
-From the ground up, each package importing those below it (tests/test_rooms.py):
+From the bottom up; each package imports only those above it in this list (tests/test_rooms.py):
 
 - `words`: plain words and the field's terms, names of sizes
 - `kit`: the basis of all views: HTML, SVG, formulas, rounded numbers, checked arguments, shared conventions

@@ -1,6 +1,7 @@
 """The area map: the parameters of a model to scale, each part an area that links to its explanation.
 
-It is drawn twice, for wide and for narrow screens, and the style sheet shows one; the table below has the same content.
+It is drawn twice, for wide and for narrow screens, and the style sheet shows one of them; the table below has the same
+content.
 """
 
 from __future__ import annotations
@@ -52,14 +53,15 @@ def _area(group: Group, total: int) -> treemap.Area:
 
 @disclosure.view("where its parameters are")
 def area_map(model: Model, link: Link | None = None, tall: bool = False) -> Html:
-    """The parameters of a model to scale; each field leads to the page that explains the part."""
+    """The parameters of a model to scale; each field links to the page that explains the part."""
     addresses = tuple(link_to_section(page_for_part(g.parts[0].node), link) for g in groups(model))
     return _figure(model, addresses, *((treemap.TALL, treemap.SHORT) if tall else (treemap.WIDE, treemap.NARROW)))
 
 
 @memoized
 def area_map_of_model_page(model: Model) -> Html:
-    """The same for the model's own page: each field leads to the part in the table of every parameter."""
+    """The parameters of a model to scale for the model's own page: each field links to the part in the table of every
+    parameter."""
     addresses = tuple(f"#{group_id(group, model)}" for group in groups(model))
     return _figure(model, addresses, treemap.WIDE, treemap.NARROW)
 

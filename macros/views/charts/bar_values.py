@@ -1,6 +1,7 @@
-"""Bars of a figure that moves: the value of each segment for the sizes that a reader chooses, as shares of one scale.
+"""Bars of an interactive figure: the value of each segment for the sizes that a reader chooses, as shares of one scale.
 
-Also compiled for the browser (`browser/bundle.py`), which evaluates the same formulas. It knows no HTML and no models.
+Also compiled for the browser (`browser/bundle.py`), which evaluates the same formulas. It knows nothing about HTML or
+models.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from typing import Any, NamedTuple
 
 from ...counting.capacity import value_of
 
-# A formula as data: ["n", 5], ["x", 0] for the first size that moves, ["terms", …, 0] for a polynomial in it as
-# `counting.capacity` has it, ["table", [[stop, amount], …], 0] for what is known at its stops, or [sign, left, right].
+# A formula as data: ["n", 5], ["x", 0] for the first size that varies, ["terms", …, 0] for a polynomial in it in the
+# form of `counting.capacity`, ["table", [[stop, amount], …], 0] for a value known at its stops, or [sign, left, right].
 Tree = Sequence[Any]
-# Of a row: its label, and for each segment its kind and its formula.
+# Per row: its label, and for each segment its kind and its formula.
 Rows = Sequence[Sequence[Any]]
 
 
 class Segment(NamedTuple):
-    """A part of a bar: the number of its kind, its amount, where it begins and how wide it is, in percent."""
+    """A part of a bar: the number of its kind, its amount, and its start and width in percent."""
 
     kind: int
     amount: int
@@ -27,7 +28,7 @@ class Segment(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar: its label, the sum of its segments, and these."""
+    """A bar: its label, the sum of its segments, and the segments."""
 
     label: str
     total: int
@@ -35,7 +36,7 @@ class Bar(NamedTuple):
 
 
 def evaluate(tree: Tree, given: Sequence[int]) -> int:
-    """The value of a formula for the sizes that move; a quotient is rounded down."""
+    """The value of a formula for the sizes that vary; a quotient is rounded down."""
     sign = tree[0]
     if sign == "n":
         number: int = tree[1]
@@ -57,7 +58,7 @@ def evaluate(tree: Tree, given: Sequence[int]) -> int:
 
 
 def largest(rows: Rows, stops: Sequence[int], given: Sequence[int]) -> int:
-    """The value of the longest bar at any stop of the first size, the others as given; at least 1."""
+    """The value of the longest bar at any stop of the first size, with the others as given; at least 1."""
     states = [[stop, *given[1:]] for stop in stops] or [given]
     return max([1, *[bar.total for state in states for bar in bars(rows, state, 1)]])
 

@@ -1,6 +1,6 @@
 """Charts of the whole catalog, each with a description and the same content as a table.
 
-They do no arithmetic of models.
+They do no model arithmetic.
 """
 
 from __future__ import annotations

@@ -83,5 +83,5 @@ def kind(model: Model) -> int:
 
 
 def page_addresses(link: Link | None) -> tuple[str | None, ...]:
-    """The addresses of every model's page."""
+    """The URLs of every model's page."""
     return tuple(link(e.slug) if link else None for e in entries())

@@ -41,8 +41,8 @@ KINDS = {
 def device_chart(
     model: str, engine: str, on: str, options: str = "", weights: str = "published", link: Link | None = None
 ) -> Html:
-    """One bar per device: what an engine with these options keeps in its memory, term by term in the order of its log.
-    Below it, the figures of that log."""
+    """One bar per device: what an engine with these options keeps in its memory, term by term in the order of its log,
+    followed by the figures of that log."""
     if disclosure.model(model) is None:
         return disclosure.undisclosed(model, "this chart")
     return _device_chart(model, deploying.named(engine), on, options, weight_format(weights))
@@ -75,13 +75,13 @@ def _device_chart(slug: str, engine: str, on: str, options: str, format: str) ->
 
 
 def _said(term: Term) -> str:
-    """Bytes of a term, both ends of a range."""
+    """Bytes of a term, with both bounds if it is a range."""
     sign = "" if term.how is How.EXACT else "about "
     return rounding.decimal_range(term.least, term.most, sign)
 
 
 def _bars(deployment: Deployment, cards: list[Card], frame: Frame, title: str, described: str) -> Html:
-    """The legend, and one bar per device with its name and the part that is used above it."""
+    """The legend, and one bar per device with its name and the used part above it."""
     prefix = f"ep{zlib.crc32(repr((title, described)).encode()):08x}{frame.cls}"
     keys = [key for key in KINDS if any(t.key == key and t.most for p in deployment.places for t in p.terms)]
     kinds = [*(KINDS[key] for key in keys), FREE]

@@ -1,7 +1,7 @@
 """Weights and cache against the context as plain shapes: the place of each area, line and label of a panel.
 
-Also compiled for the browser (`browser/bundle.py`), which draws the same panels for what a reader chooses. It knows
-neither HTML nor models.
+Also compiled for the browser (`browser/bundle.py`), which draws the same panels for the reader's choices. It knows
+nothing about HTML or models.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ LEFT, TOP, RIGHT, BOTTOM = 46.0, 8.0, 252.0, 138.0
 STEPS = 32  # of the context, between its marks
 MB = 1000 * 1000
 GB = 1000 * MB
-LETTER, AROUND = 5.8, 7.0  # the average width of a letter; room around the cursor's point
+LETTER, AROUND = 5.8, 7.0  # the average width of a letter; the space around the cursor's point
 ABOVE, BELOW, TALL = -4.0, 13.0, 12.0  # from a line to the baseline of a name above or below it; the height of a name
-LEAST = 8  # a device is drawn if it has at least this fraction of the largest sum
+LEAST = 8  # a device is drawn if its memory is at least this fraction of the largest sum
 
 
 class Device(NamedTuple):
@@ -101,8 +101,8 @@ def _panel(
 
 
 def _device_line(name: str, at: float, cursor: float, total: float, edge: list[tuple[float, float]]) -> DeviceLine:
-    """The name stands above the left end of its line; where the cursor, or the upper edge of the weights or the cache,
-    would cross it there, in the first place that is free: beside the cursor, at the right end, below the line.
+    """The name is above the left end of its line. Where the cursor, or the upper edge of the weights or the cache,
+    would cross it, it is in the first free place: next to the cursor, at the right end, below the line.
     """
     width = LETTER * len(name)
     for start in (LEFT + 4, cursor + AROUND, RIGHT - width - 2):
@@ -136,5 +136,5 @@ def _ticks(high: int) -> list[Mark]:
 
 
 def device_for(weights: int, devices: Sequence[Device]) -> Device | None:
-    """The smallest device that holds the weights, of a list from the smallest."""
+    """The smallest device that holds the weights, from a list sorted by size."""
     return next((device for device in devices if device.memory > weights), None)

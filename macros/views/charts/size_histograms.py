@@ -24,7 +24,7 @@ OTHERS, MARKED = Kind("other models", DATA, "plain"), Kind("the marked model’s
 
 
 class Bin(NamedTuple):
-    """A bar: the sizes from `least` to `most`, both included, that are in no narrower bar."""
+    """A bar: the sizes from `least` to `most`, inclusive, that are in no narrower bar."""
 
     said: str
     least: float
@@ -32,7 +32,8 @@ class Bin(NamedTuple):
 
 
 class Size(NamedTuple):
-    """A size that is counted over the catalog: its title, whose it is, and its value in a model, None without one."""
+    """A size that is counted over the catalog: its title, what it belongs to, and its value in a model (None if it has
+    none)."""
 
     title: Html
     whose: str
@@ -121,8 +122,8 @@ def _bin(name: str, size: int | Fraction) -> Bin:
 
 @disclosure.view("what others chose")
 def size_histograms(model: Model) -> Html:
-    """How many models of the catalog chose which width of a head, how many key/value heads, which widening and which
-    vocabulary: a histogram for each, in which the bar of `model` is marked."""
+    """How many models of the catalog chose each head width, number of key/value heads, widening and vocabulary size: a
+    histogram for each, in which the bar of `model` is marked."""
     panels, tables, lacking = [], [], []
     for i, (name, size) in enumerate(SIZES.items()):
         of = [_bin(name, n) for n in _all(name)]
@@ -163,8 +164,8 @@ def _panel(size: Size, of: list[Bin], mine: Bin | None, own: int | Fraction | No
 
 
 def size_count(name: str, least: float | None = None, most: float | None = None, multiple: int | None = None) -> str:
-    """How many models of the catalog have a size from `least` to `most`, a multiple of `multiple` if that is given, of
-    how many that have it at all: `8 of 20`. Without `most`, exactly `least`.
+    """How many models of the catalog have a size from `least` to `most`, a multiple of `multiple` if given, out of how
+    many that have it at all: `8 of 20`. Without `most`, exactly `least`.
 
     `name` is one of the sizes of `size_histograms`. Raises `Problem`.
     """

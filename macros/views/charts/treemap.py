@@ -1,7 +1,7 @@
 """The area map as plain shapes: the place of each part of a model, to scale, and its labels.
 
 Also compiled for the tools' pages (`browser/bundle.py`), so the animated map there is the same drawing. It knows
-neither HTML nor models: the caller passes in the labels.
+nothing about HTML or models: the caller passes in the labels.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Drawn(NamedTuple):
 
 
 def drawn(areas: list[Area], box: Box) -> list[Drawn]:
-    """The parts that are not empty, from the largest down."""
+    """The parts that are not empty, largest first."""
     largest_first = sorted((i for i, area in enumerate(areas) if area.parameters), key=lambda i: -areas[i].parameters)
     boxes = squarified([areas[i].parameters for i in largest_first], box)
     return [_drawn(i, areas[i], own) for i, own in zip(largest_first, boxes)]
@@ -83,9 +83,9 @@ def _drawn(index: int, area: Area, box: Box) -> Drawn:
 
 
 def squarified(sizes: list[int], box: Box) -> list[Box]:
-    """Rectangles with areas in these proportions that fill the box, in the given order, from the largest down.
+    """Rectangles with areas in these proportions that fill the box, in the given order, largest first.
 
-    Bruls, Huizing and van Wijk, Squarified Treemaps (2000): a row along the shorter side takes one more rectangle as
+    Bruls, Huizing and van Wijk, Squarified Treemaps (2000): a row along the shorter side takes another rectangle as
     long as that makes its rectangles squarer.
     """
     left, top, right, bottom = box
@@ -142,7 +142,7 @@ def _has_room(lines: list[str], box: Box) -> bool:
 
 
 def _possible(area: Area, counted: str) -> Iterable[list[str]]:
-    """The lines of a heading, from the longest down."""
+    """The possible lines of a heading, longest first."""
     yield [f"{area.title} × {area.n_layers}" if area.n_layers > 1 else area.title, counted]
     yield from _wrapped(area)
     yield [area.title]

@@ -92,8 +92,8 @@ def energy(joules: Fraction) -> str:
 
 
 def bound_of(run: Served) -> tuple[int, Bill]:
-    """The sequences at once of a published run, and the bill of its output at the bound; where the text states no
-    batch, as many as the memory holds."""
+    """The number of concurrent sequences in a published run, and the bill of its output at the bound; if the source
+    states no batch, as many sequences as the memory holds."""
     costs = model_costs(presets.model(run.model))
     given = Conditions(run.tokens, 1, run.format, devices=run.devices, accelerator=run.accelerator)
     batch = round(Fraction(run.batch)) if run.batch else most_at_once(costs, given)
@@ -110,7 +110,7 @@ def share_of(run: Served) -> Fraction:
 
 @memoized
 def served_runs_table() -> Html:
-    """Published runs that state their power or a price: output tokens per second, joules and money of a token, next to
+    """Published runs that state their power or a price: output tokens per second, joules and money per token, next to
     those at the bound."""
     listed = served_runs.published()
     used = list(listed.sources)

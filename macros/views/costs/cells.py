@@ -1,4 +1,4 @@
-"""Rows, cells and notes that the tables of costs share."""
+"""Rows, cells and notes that the cost tables share."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def beyond_note(slugs: Iterable[str], contexts: Iterable[int]) -> Html | str:
 
 
 def beyond_note_of_model(model: Model, context: int) -> Html | str:
-    """The same below a table of one model."""
+    """Like `beyond_note`, below a table of one model."""
     end, is_hard = model.longest_context
     if not dagger(context, model):
         return ""
@@ -103,7 +103,7 @@ def formats_note(models: Iterable[Model], weights: str, cache: str) -> Html:
 
 
 def weights_in(models: Iterable[Model], format: str) -> str:
-    """`in bfloat16`, `as published`; for a format that all models share, `as published (experts in mxfp4, …)`."""
+    """`in bfloat16`, `as published`; if a format is the same for all models, `as published (experts in mxfp4, …)`."""
     said = list(dict.fromkeys(model.counts.formats.phrase(format) for model in models))
     return said[0] if len(said) == 1 else "as published" if format == PUBLISHED else f"in {format}"
 
@@ -120,7 +120,7 @@ def signed_change(part: int, whole: int) -> str:
 def model_rows(
     slugs: tuple, width: int, cells: Callable[[Model, Costs], list], link: Link | None, context: int = 1
 ) -> Iterable[list]:
-    """One row per model, with a dagger if the context exceeds its own; for a model without figures, the reason across
+    """One row per model, with a dagger if the context exceeds its own; a model without figures has the reason across
     the row."""
     for slug in slugs:
         model, name = disclosure.model(slug), linked(model_name(slug), slug, link)

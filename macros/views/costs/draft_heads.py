@@ -1,4 +1,4 @@
-"""Draft heads of one target side by side: what each stores, reads of its target, and proposes."""
+"""Draft heads for one target side by side: what each stores, reads from its target, and proposes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OF_LAYERS = {
 def draft_head_table(
     target: str, on: str = "h100", acceptance: object = "0.8", context: int | None = None, batch: int = 1
 ) -> Html:
-    """Draft heads of each kind with the sizes of a target: parameters, what they read of the target, KV cache, tokens
+    """Draft heads of each kind with the sizes of a target: parameters, what they read from the target, KV cache, tokens
     proposed per step, and the largest speedup."""
     rate = share("acceptance", acceptance, may_be_zero=True)
     return _draft_head_table(target, on, rate, context, whole_number(batch, "batch"))
@@ -100,7 +100,7 @@ def _cells(head: Model, target: Costs, rate: Fraction, given: Conditions) -> lis
 
 
 def with_key(key: str) -> Mapping[str, Any]:
-    """The makers' keys of the kind of head that has this one: configs for Llama 3.1 8B, Qwen3 8B and Vicuna."""
+    """The config keys by which makers mark a kind of head, from configs for Llama 3.1 8B, Qwen3 8B and Vicuna."""
     return next(keys for keys in (find(kind).draft_keys for kind in KINDS) if key in keys)
 
 

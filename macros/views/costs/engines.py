@@ -1,4 +1,4 @@
-"""The memory that an inference engine adds to a model's, and the engines' own reports of it."""
+"""The memory that an inference engine needs in addition to a model's, and the engines' own reports of it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _cells(term: Term | None, with_unused: bool) -> list[Html]:
 
 
 def _cell(term: Term) -> Html:
-    """Bytes with the precision to which they are known."""
+    """Bytes, to the precision to which they are known."""
     if term.how is How.RANGE:
         return _range(rounding.decimal_range(term.least, term.most))
     return text(f"{'' if term.how is How.EXACT else '~ '}{rounding.decimal_bytes(term.least)}")
@@ -132,7 +132,7 @@ def _range(said: str) -> Html:
 
 
 def engine_options(engine: str) -> Html:
-    """The options of an engine that count, by its own names, with their meaning."""
+    """The options of an engine that affect its memory, by its own names, with their meaning."""
     name = deploying.named(engine)
     rows: list[list[object]] = [
         [joined([code(one) for one in (*option.names, *option.off)], " "), text(option.what)]

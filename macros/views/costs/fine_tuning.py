@@ -32,7 +32,7 @@ OWN_CLASSES = (
     "NF4 in blocks of 64 with double quantization, as in transformers with bitsandbytes: only linear layers are "
     "quantized. Embeddings, LM head, norms, routers and stacked experts stay in 16 bits."
 )
-DEFAULT = "default"  # targets: those of PEFT for the model type
+DEFAULT = "default"  # targets: PEFT's for the model type
 ALL = "all-linear: every linear layer except the LM head, as in PEFT, which refuses one in Mamba layers."
 
 

@@ -1,4 +1,4 @@
-"""The KV cache: of one model at growing contexts and by kind of layer, of several side by side, as a formula."""
+"""The KV cache: for one model at growing contexts and by kind of layer, for several side by side, as a formula."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .cells import UNITS, beyond_note, bytes_cell, checked_context, cost_table, 
 
 
 def cache_poly(model: Model) -> Poly:
-    """Elements of the cache after a step, of all layers together."""
+    """Elements of the cache after a step, all layers together."""
     return sum((k.elements for k in model.drawn.counts.kept), Poly.of(0))
 
 

@@ -22,7 +22,7 @@ CHART_CONTEXTS = tuple(2**k for k in range(10, 21, 2))
 
 
 class Line(NamedTuple):
-    """The style of a model's line, with a mark and dashes of its own: color is never the only difference."""
+    """The style of a model's line, with its own mark and dashes: color is never the only difference."""
 
     colour: str
     dashes: str | None
@@ -69,7 +69,7 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
 
 
 def check_number(drawn: Sequence[str]) -> None:
-    """Raise `Problem` if there are no lines, or more than can be told apart."""
+    """Raises `Problem` if there are no lines, or more than can be told apart."""
     if not 1 <= len(drawn) <= len(LINES):
         raise Problem(f"models: {len(drawn)} with a cache to draw", f"give from 1 to {len(LINES)}")
 
@@ -93,7 +93,7 @@ def lines_chart(
     values: Mapping[str, Sequence[float]], y_ticks: list[tuple[float, str]], title: Html, described: Html
 ) -> Html:
     """A line for each name, its values at the lengths of `LENGTHS`, both axes logarithmic; the names are next to the
-    ends of their lines.
+    ends of the lines.
     """
     least, most = y_ticks[0][0], y_ticks[-1][0]
     x = Scale(2**10, 2**20, LEFT, WIDTH - RIGHT)
@@ -123,7 +123,7 @@ def lines_chart(
 
 
 def lines_legend(names: Iterable[str]) -> Html:
-    """The lines' names below the chart, for a screen too narrow for them beside it."""
+    """The lines' names below the chart, for a screen too narrow to have them next to it."""
     entries = [
         tag(
             "li",

@@ -19,8 +19,8 @@ from .cells import cost_table, model_costs, model_name
 
 @memoized
 def measured_table() -> Html:
-    """Published measurements of tokens per second, each next to the bound under the same conditions, with the share of
-    it that they reach."""
+    """Published measurements of tokens per second, each next to the bound under the same conditions and the share of it
+    that they reach."""
     listed = measurements.published()
     used = list(listed.sources)
     rows = []
@@ -80,8 +80,8 @@ def measured_table() -> Html:
 
 @memoized
 def measured_shares(of_one: bool) -> tuple[Fraction, Fraction, int]:
-    """The smallest and the largest share of its bound that a published measurement reaches, and how many there are: of
-    one sequence at once, or of more. A share above 1, which has its own explanation, is left out."""
+    """The smallest and the largest share of its bound that a published measurement reaches, and how many there are: for
+    one sequence at once, or for more. A share above 1, which has its own explanation, is left out."""
     some = [m for m in measurements.published().measured if (m.batch == 1) is of_one and not m.above]
     shares = [Fraction(m.tokens_per_second) / bound(m) for m in some]
     return min(shares), max(shares), len(shares)

@@ -198,8 +198,8 @@ def split_table(
     format: str = PUBLISHED,
     dtype: str = "bfloat16",
 ) -> Html:
-    """Weights and cache per device, the split of the model, and what is copied. Without `devices`, the table has those
-    of 1, 2, 4, 8 and 16 that the model's sizes allow. Raises `Problem` for a number that they do not allow."""
+    """Weights and cache per device, the split of the model, and what is copied. Without `devices`, the table covers
+    those of 1, 2, 4, 8 and 16 that the model's sizes allow. Raises `Problem` for a number that they do not allow."""
     costs, context, batch = model_costs(model), context_or_usual(model, context, 8192), whole_number(batch, "batch")
     format, dtype, item = weight_format(format), cache_type(dtype), item_bytes(dtype)
     whole, cache = costs.weight_bytes(format), costs.counts.cache_bytes(context, item) * batch

@@ -17,7 +17,7 @@ from ..kit.svg import ACCENT, DATA, WEIGHT, Frame, Scale, axes, element, figure,
 from .cells import GB, beyond_note_of_model, bytes_if_known, model_costs
 
 DEVICES = (("rtx-4090", 1), ("h100", 1), ("mi300x", 1), ("h100", 8))  # devices of common sizes, and how many of each
-FORMATS = ((PUBLISHED,), ("Q8_0", "int8"), ("Q4_K_M", "int4"))  # of each group, the first that a model has
+FORMATS = ((PUBLISHED,), ("Q8_0", "int8"), ("Q4_K_M", "int4"))  # the first format of each group that a model has
 LINES = ((DATA, None, "circle"), (ACCENT, "7 3", "square"), (WEIGHT, "2 3", "triangle"))
 LEAST, MOST = 2**10, 2**20  # tokens
 TEXT, PHONE = Frame("wide", 640, 250, (56, 10, 520, 214)), Frame("narrow", 340, 250, (50, 10, 236, 214))

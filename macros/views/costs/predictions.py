@@ -1,4 +1,4 @@
-"""The modules for multi-token prediction beside a model: tensors, share of the model, cost of a draft."""
+"""A model's modules for multi-token prediction: tensors, share of the model, cost of a draft."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONE_DRAFT = html(
 
 @disclosure.view("its modules for multi-token prediction")
 def prediction_table(model: Model) -> Html:
-    """The modules for multi-token prediction beside a model: each tensor, their share, and the cost of a draft."""
+    """A model's modules for multi-token prediction: each tensor, their share, and the cost of a draft."""
     found = model.prediction
     if found is None:
         return tag("p", "It predicts one token, without further modules.")

@@ -35,7 +35,7 @@ from .cells import (
     sequences_text,
 )
 
-# The word that the page uses for a step.
+# The page's word for a step.
 STEPS = {
     "embed": "token embedding",
     "embed_layers": "per-layer embeddings",
@@ -75,8 +75,8 @@ def traffic_table(
     dtype: str = "bfloat16",
     dispatch: str = "bfloat16",
 ) -> Html:
-    """Every split of a model over this many devices: the memory of the fullest one, and for a decode step and for
-    prefill the bytes that one device sends and the minimum times."""
+    """Every split of a model over this many devices: the memory of the fullest one, and, for a decode step and for
+    prefill, the bytes that one device sends and the minimum times."""
     item_bytes(dtype)
     return _traffic_table(
         model,
@@ -329,7 +329,7 @@ def prefix_table(
     batch: int = 16,
     dtype: str = "bfloat16",
 ) -> Html:
-    """The savings of a batch whose sequences begin with the same tokens: bytes of the cache and FLOPs of prefill, by
+    """The savings for a batch whose sequences start with the same tokens: bytes of the cache and FLOPs of prefill, by
     the length of the prefix."""
     slugs, item = several(models, "models"), item_bytes(dtype)
     context, batch = whole_number(context, "context", least=2), whole_number(batch, "batch")

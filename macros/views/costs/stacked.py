@@ -90,7 +90,7 @@ def _legend(areas: Iterable[Area], y: float, columns: int = 1, width: float = WI
 @disclosure.view("its FLOPs")
 def flops_chart(model: Model) -> Html:
     """Where the FLOPs of one new token and of a prompt go, from 1K tokens to the longest context, as shares; scores of
-    attention apart from the products with weights."""
+    attention are separate from the products with weights."""
     end = max(2 * FIRST, min(model.longest_context[0] or LAST, LAST))
     lengths = sorted({*(n for k in range(41) if (n := round(2 ** (10 + k / 4))) < end), end})
     steps = {
@@ -145,7 +145,7 @@ def _shares(model: Model, new: int, context: int) -> dict[str, int]:
 
 
 def _half(model: Model, lengths: Sequence[int], steps: dict[str, list[dict[str, int]]]) -> Html:
-    """The context from which the scores take more than everything else."""
+    """The context from which the scores take more than everything else combined."""
     said = []
     for step, shares in steps.items():
         first, last = shares[0], shares[-1]

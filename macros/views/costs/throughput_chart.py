@@ -1,4 +1,4 @@
-"""Tokens per second at best, against batch size and context, as charts: the limits, line by line."""
+"""The maximum tokens per second against batch size and context, as charts: the limits, line by line."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def throughput_chart(
     format: str = PUBLISHED,
     dtype: str = "bfloat16",
 ) -> Html:
-    """Tokens per second at best against the batch and against the context, what limits them as lines, the roofline with
-    decode as a path of batch sizes and prefill as a path of prompt lengths; and the same as a table."""
+    """The maximum tokens per second against the batch size and against the context, with the limits as lines; the
+    roofline, with decode as a path of batch sizes and prefill as a path of prompt lengths; and the same as a table."""
     item_bytes(dtype)
     return _throughput_chart(
         model,
@@ -197,7 +197,7 @@ def _place(p: Point) -> tuple[float, float]:
 
 
 def _prompts(longest: int) -> list[int]:
-    """Prompt lengths up to one: doublings by four, and itself."""
+    """Prompt lengths up to a maximum: powers of four, and the maximum itself."""
     return sorted({*(4**k for k in range(12) if 4**k < longest), longest})
 
 
@@ -242,7 +242,7 @@ def _mark(shape: str, x: float, y: float, colour: str, has_room: bool = True) ->
 
 
 def _beside(point: tuple[float, float], said: str, grid: list[float]) -> Html:
-    """The label below a point: where no line of the grid crosses it, if there is such a place."""
+    """The label below a point, where no grid line crosses it if there is such a place."""
     (at, y), width = point, text_width(said, SIZE)
     starts = [at - 6 - width, at - width / 2, at - 12 - width]
     free = [
@@ -300,8 +300,8 @@ def _axis(along: str) -> str:
 def _roofline(
     costs: Costs, given: Conditions, split: Split, points: list[Point], prompts: list[Point], title: str
 ) -> Html:
-    """FLOPs per second against FLOPs per byte: the roof of all devices; decode by batch size, and prefill by length, as
-    paths below it."""
+    """FLOPs per second against FLOPs per byte: the roof of all devices, with decode by batch size and prefill by length
+    as paths below it."""
     machine: Accelerator = given.machine
     peak = (machine.peak(*costs.formats.types(given.format)) or 0) * split.devices
     rate = machine.bytes_per_second * split.devices
@@ -322,7 +322,7 @@ def _roofline(
     by_prompt = [(x(a), y(b)) for a, b in of_prompts]
     drawn += [_path(by_prompt, PROMPTS.colour, 1), *(mark(PROMPTS, *place) for place in by_prompt)]
     drawn.append(_beside(by_prompt[-1], _tokens(prompts[-1].context), [x(n) for n, _ in _ticks(x.least, x.most)]))
-    labeled: list[tuple[float, float]] = [by_prompt[-1]]  # labeled batches: those far enough from the one before
+    labeled: list[tuple[float, float]] = [by_prompt[-1]]  # labeled batches: those far enough from the previous one
     for (a, b), p in zip(places, points):
         if all(hypot(x(a) - px, y(b) - py) > 34 for px, py in labeled):
             labeled.append((x(a), y(b)))

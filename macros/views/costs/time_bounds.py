@@ -1,4 +1,4 @@
-"""Accelerators, and the minimum time that a model takes on each, as memory or compute limits it."""
+"""Accelerators, and the minimum time that a model takes on each, whether bound by memory or compute."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def accelerator_table(common: bool = False) -> Html:
 
 
 def _notes_and_sources(listed: Iterable[machines.Accelerator], used: list[str]) -> Html:
-    """What the sources leave open about some accelerators, and the sources by their numbers, folded."""
+    """What the sources leave open about some accelerators, and the sources by number, collapsed."""
     noted: dict[str, list[str]] = {}
     for a in listed:
         if a.note:
@@ -142,8 +142,8 @@ def time_table(
     format: str = PUBLISHED,
     dtype: str = "bfloat16",
 ) -> Html:
-    """The minimum time of prefill and of decode of one token, the limit of each, and the batch size from which compute
-    limits."""
+    """The minimum time of prefill and of decode of one token, which of the two limits applies to each, and the batch
+    size at which decode becomes compute-bound."""
     chosen = tuple(machines.common()) if accelerators is None else several(accelerators, "accelerators")
     return _time_table(model, chosen, context, whole_number(batch, "batch"), weight_format(format), dtype)
 
@@ -151,7 +151,7 @@ def time_table(
 def _time_cells(
     costs: Costs, a: machines.Accelerator, given: Conditions, context: int, has_latents: bool
 ) -> tuple[list[Html | str], bool]:
-    """The cells of an accelerator, none if no split fits; and whether compute never limits it."""
+    """The cells of an accelerator, empty if no split fits; and whether it never becomes compute-bound."""
     split = costs.devices.least_split(given, a.memory_bytes)
     if split is None:
         return [], False

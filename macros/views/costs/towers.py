@@ -34,8 +34,8 @@ def tower_table(
     seconds: Numbers = (SECONDS,),
     tensors: bool = False,
 ) -> Html:
-    """The towers beside a model’s text part: their share of the parameters, and the tokens and FLOPs of images and
-    sounds; with `tensors` each tensor."""
+    """The towers next to a model’s text part: their share of the parameters, and the tokens and FLOPs of images and
+    sounds; with `tensors`, each tensor."""
     if not model.components:
         return tag("p", NOT_THERE)
     return block(
@@ -105,7 +105,7 @@ def _tensors(component: Component) -> Html:
 
 @memoized
 def tower_list() -> Html:
-    """The towers of the catalog: parameters, their share of the model, and the cost of one image or sound."""
+    """The towers in the catalog: parameters, their share of the model, and the cost of one image or sound."""
     rows = []
     for slug, preset in ((slug, presets.preset(slug)) for slug in presets.readable()):
         if preset.components is None:

@@ -1,7 +1,7 @@
 """The data flow of a model or a layer as a graph, drawn by `diagrams`.
 
-Its items are operations as in the walkthrough; an item flows into another that takes its result, through any reshaping,
-cutting and joining in between.
+Its items are operations as in the walkthrough; an item flows into another that reads its result, through any reshaping,
+splitting and joining in between.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..words import descriptions
 
 # NumPy calls that only rearrange numbers.
 REARRANGED = (np.reshape, np.split, operator.getitem, np.astype, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims)
-# These and joins, between two items, are details that a reader need not see.
+# Between two items, these and joins are details that a reader need not see.
 GLUE = (np.reshape, np.split, np.concatenate, np.stack, np.transpose)
 # Steps without weights that the diagram of a whole model shows.
 NAMED = {
@@ -59,7 +59,7 @@ class Item:
 
 @dataclass(eq=False)
 class Box:
-    """Steps inside a step: a layer, attention."""
+    """Steps that contain other steps: a layer, attention."""
 
     title: str
     times: int
@@ -73,7 +73,7 @@ class Box:
         return found
 
 
-# The inputs of a model besides the ids of its text: other ids, or numbers of some kind.
+# The inputs of a model other than the ids of its text: other ids, or numbers of some kind.
 TEXT_TO_READ = "Token ids of the text to read"
 TO_READ = {
     "a spectrogram": ("Sound to read", "spectrogram"),
@@ -84,8 +84,8 @@ TO_READ = {
 
 
 def is_large(operation: Operation) -> bool:
-    """Whether a step has weights, contracts, normalizes, joins two streams, or is characteristic of attention: a node
-    in the diagram of a whole model."""
+    """Whether a step has weights, contracts, normalizes, joins two streams, or is characteristic of attention: such a
+    step is a node in the diagram of a whole model."""
     is_named = operation.node.role in NAMED or operation.node.function in SIGNS
     return bool(operation.weights or operation.flops.terms or is_named)
 
@@ -288,7 +288,7 @@ class Drawing:
         return self.outside[key]
 
     def _place_states(self, content: list[Item | Box], placed: set[Item]) -> None:
-        """Put each state that a layer reads before the first step that reads it, with the same section."""
+        """Puts each state that a layer reads before the first step that reads it, in the same section."""
         for c in list(content):
             if isinstance(c, Box):
                 self._place_states(c.content, placed)
@@ -299,7 +299,8 @@ class Drawing:
                 placed.add(state)
 
     def _find_residuals(self) -> None:
-        """A residual connection: an input of an addition, possibly scaled, from which the other inputs are computed."""
+        """Finds residual connections: an input of an addition, possibly scaled, from which the other inputs are
+        computed."""
         bits: dict[Item, int] = {}  # one bit per item
         above: dict[Item, int] = {}  # for each item, the bits of its ancestors
         for n, item in enumerate(self.items):

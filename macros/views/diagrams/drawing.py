@@ -19,13 +19,13 @@ from .pen import Pen
 
 TITLE, SHAPE, NOTE = 13, 11, 11  # sizes of text in px
 BOLD, PLAIN = 600, 400  # font weights of titles and of shapes
-WIDE = 740  # a drawing should not be wider
+WIDE = 740  # the preferred maximum width of a drawing
 WIDEST = 145, 115, 90  # longer lines wrap, more of them if the drawing would be too wide
 LINE_HEIGHT = {TITLE: 16, SHAPE: 14}
 PADDING = 8
 STEP = 10  # box widths are multiples of this many px, so that more drawings are identical
 RADIUS = 13  # of a circle with a sign
-EACH = 4  # a circle's least width for each line into it, so that no two lie on each other
+EACH = 4  # a circle's minimum width per incoming line, so that no two overlap
 WIDEST_NAME = 220  # of a group
 LID = 6  # half the height of a cylinder's upper side
 AROUND = "residual"  # the label of a residual connection
@@ -108,8 +108,8 @@ def _texts(sign: str, title: str, terms: tuple[str, ...], shapes: tuple[str, ...
 
 @lru_cache(maxsize=65536)
 def wrapped_lines(text: str, widest: float, size: int, weight: int) -> list[str]:
-    """A text wrapped into as few lines as the width allows, all about equally long; a wider word gets a line of its
-    own."""
+    """A string wrapped into as few lines as the width allows, all about equally long; a wider word gets its own
+    line."""
     words = re.split(r"(?<![+−]) ", text)  # a sign stays with the term after it
     lines = _filled(words, widest, size, weight)
     if len(lines) > 1:
@@ -221,7 +221,7 @@ def _group(box: Box, at: Rect, title_at: tuple[float, float], title: tuple[Text,
 
 
 def _shadow(at: Rect) -> str:
-    """The edges behind a group that stands for several."""
+    """The edges behind a group that represents several."""
     left, top, right, bottom = map(_number, (at.left + 4, at.top + 4, at.right, at.bottom))
     return f"M{left} {bottom}v4H{_number(at.right + 4)}V{top}H{right}V{bottom}z"
 

@@ -4,7 +4,7 @@ Each group is laid out separately, as one box of its surrounding group. Its cont
 that flow into it. A line runs straight down and turns only between two rows; in a row that it passes, it occupies a
 slot, like a box. So no line goes through a box, whatever the graph. The output of a box is one line, which branches.
 
-Equal groups recur in most models of an architecture, and are laid out once.
+Equal groups recur in most models of an architecture, and are laid out only once.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ NEAR = 40  # how far a box may move to straighten the line into it
 LABEL = 52  # room for a label above a line
 SWEEPS = 6  # down and up again
 TRIES = 4  # attempts to move a box to a lower row, per box
-LOOSE = 0.1  # weight of a residual connection in placing its ends; other lines have 1
+LOOSE = 0.1  # weight of a residual connection when its ends are placed; other lines have 1
 
 
 class Aims(NamedTuple):
-    """The criteria for the choice of the places in rows."""
+    """The criteria for choosing places in rows."""
 
     pull: float  # pull of a row's widest boxes toward the middle
     straight: float  # stiffness of a line that passes several rows
@@ -64,7 +64,7 @@ class Group(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """From one leaf to another, by their index in the order of all; `is_around` for one that bypasses others."""
+    """From one leaf to another, by their indices in the overall order; `is_around` for one that bypasses others."""
 
     source: int
     target: int
@@ -108,7 +108,7 @@ class Layout:
 
 @lru_cache(maxsize=128)
 def lay_out(content: tuple[Leaf | Group, ...], flows: tuple[Flow, ...]) -> Layout:
-    """The layout of a drawing. Flows lead forward in the order of the leaves."""
+    """The layout of a drawing. Flows point forward in the order of the leaves."""
     top, _, _ = _placed(Group(content), 0, flows)
     layout = Layout(top.width, top.height)
     _spread(top, 0, 0, layout)
@@ -134,7 +134,7 @@ def _spread(level: _Level, x: float, y: float, layout: Layout) -> None:
 class _Net(NamedTuple):
     """The output of one leaf within a group.
 
-    It comes from a port of a child or from outside, and leads to ports of children and to the outside.
+    It comes from a port of a child or from outside, and goes to ports of children and to the outside.
     """
 
     source: tuple[int, int] | None
@@ -143,7 +143,7 @@ class _Net(NamedTuple):
 
 
 def _placed(group: Group, first: int, flows: Sequence[Flow]) -> tuple[_Level, list[int], list[int]]:
-    """A group after layout, whose leaves begin with index `first`; the leaves whose outputs enter it, and those whose
+    """A group after layout, whose leaves start with index `first`; the leaves whose outputs enter it, and those whose
     outputs leave it."""
     starts = list(accumulate(map(_size, group.content), initial=first))
     child_of = {n: i for i, (start, end) in enumerate(zip(starts, starts[1:])) for n in range(start, end)}
@@ -222,7 +222,7 @@ class _Opened(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _Slot:
-    """A place in a row: a child, or a line that passes; the lines that enter above and leave below are rows too."""
+    """A place in a row: a child, or a line that passes; the lines that enter above and leave below also form rows."""
 
     row: int
     child: int | None = None
@@ -293,7 +293,7 @@ def _level(children: tuple[Leaf | _Level, ...], nets: tuple[_Net, ...], title_wi
 def _stacked(
     children: tuple[Leaf | _Level, ...], rank: tuple[int, ...], across: _Across, title_width: int, title_height: int
 ) -> _Level:
-    """A group that is laid out across, with the distances between its rows and the room for its title."""
+    """A group that is laid out horizontally, with the distances between its rows and the space for its title."""
     left, title_left, width = _sides(across, title_width, MARGIN if title_height else 0)
     heights = [0.0] * (len(across.gaps) + 1)
     for row, child in zip(rank, children):
@@ -333,7 +333,7 @@ def _stacked(
 
 
 def _sides(across: _Across, title_width: int, margin: int) -> tuple[float, float, float]:
-    """Its left side, and how far its title and its right side are from there."""
+    """Its left side, and how far its title and its right side are from it."""
     left, right, ins = across.left - margin, across.right + margin, across.ins
     right = max(right, left + title_width + 2 * margin)
     title_left = left + margin
@@ -351,7 +351,7 @@ def _sides(across: _Across, title_width: int, margin: int) -> tuple[float, float
 
 
 def _fall(gaps: list[tuple[list[_Run], int]], gap: int, has_outline: bool) -> float:
-    """The distance of a row from the next: room for the lines that turn; less below the title and above the
+    """The distance from a row to the next: space for the lines that turn; less below the title and above the
     outline."""
     runs, n_tracks = gaps[gap]
     if n_tracks:
@@ -364,7 +364,7 @@ def _fall(gaps: list[tuple[list[_Run], int]], gap: int, has_outline: bool) -> fl
 
 
 def _above(height: float, tallest: float) -> float:
-    """The room above a child in its row: it is in the middle, unless something much taller is next to it."""
+    """The space above a child in its row: it is centered, unless something much taller is next to it."""
     rest = tallest - height
     return 0 if rest > 4 * TRACK else rest / 2
 
@@ -390,8 +390,8 @@ class _Ranking:
         self.lowest = [1] * len(children)  # the highest row allowed for each
 
     def narrowest(self) -> list[int]:
-        """Each child's row, such that rows are narrow: children that can wait go below a row that would be too wide,
-        and nothing is next to a group that fills a row."""
+        """Each child's row, chosen so that rows are narrow: children that can wait go below a row that would be too
+        wide, and nothing is next to a group that fills a row."""
         narrowest, least = [], inf
         for _ in range(TRIES * len(self.children)):
             rank = self._ranks()
@@ -449,7 +449,7 @@ class _Ranking:
         for i in reversed(range(len(rank))):  # a child without inputs may move up if a row is full
             if i in self.follows and rank[i] > 1 and not fits(i, rank[i]) and fits(i, rank[i] - 1):
                 rank[i] -= 1
-        for i in reversed(range(len(rank))):  # and one whose output is not yet needed, down
+        for i in reversed(range(len(rank))):  # and one whose output is not yet needed may move down
             last = min([rank[b] for b in self.behind[i]], default=0) - 1
             while rank[i] < last and not fits(i, rank[i]) and fits(i, rank[i] + 1):
                 rank[i] += 1
@@ -569,7 +569,7 @@ class _Placing:
     # the places in each row
 
     def _place(self) -> None:
-        """Each slot as near as possible to its neighbors, without overlap; then lines are made straight."""
+        """Puts each slot as near as possible to its neighbors, without overlap; then straightens lines."""
         above: _Joins = defaultdict(list)
         below: _Joins = defaultdict(list)
         for _, source, _, target, _, weight in chain(*self.edges):
@@ -626,7 +626,7 @@ class _Placing:
         self, rows: list[tuple[list[_Slot], list[float]]], nearer: _Joins, farther: _Joins, is_first: bool = False
     ) -> list[list[_Pull]]:
         """The pull on each slot, from its neighbors on one side or on both; a wide box is pulled to the middle to keep
-        the whole narrow."""
+        the whole drawing narrow."""
         pulls: list[list[_Pull]] = []
         for row, shifts in rows:
             pulls.append([])
@@ -735,7 +735,7 @@ class _Placing:
 @lru_cache(maxsize=512)
 def _ordered(n_slots: tuple[int, ...], ends: tuple[tuple[_End, ...], ...]) -> list[list[int]]:
     """The slots of each row, by their numbers, in an order with fewer crossings: each slot at the mean of its neighbors
-    above, then below; the best order is kept."""
+    above, then below; the best order wins."""
     first = list(accumulate(n_slots, initial=0))
     rows = [list(range(start, end)) for start, end in zip(first, first[1:])]
     order = [n - start for start, row in zip(first, rows) for n in row]
@@ -772,7 +772,7 @@ def _to_neighbors(rows: list[list[int]], ends: _Ends, order: list[int]) -> None:
 
 
 def _exchange(rows: list[list[int]], above: _Ends, below: _Ends, order: list[int]) -> None:
-    """Swap neighbors if that saves crossings, which are those of their own edges."""
+    """Swaps neighbors if that saves crossings, counting only those of their own edges."""
     for row in rows:
         if len(row) < 2:
             continue
@@ -792,8 +792,8 @@ def _exchange(rows: list[list[int]], above: _Ends, below: _Ends, order: list[int
 
 
 def _crossings(ends: tuple[tuple[_End, ...], ...], order: list[int]) -> int:
-    """The crossings of all edges: of those between two rows, by their upper ends, each crosses the earlier ones whose
-    lower ends are farther to the right."""
+    """The crossings of all edges: for those between two rows, sorted by their upper ends, each crosses the earlier ones
+    whose lower ends are farther to the right."""
     crossings = 0
     for edges in ends:
         if len(edges) > 1:
@@ -806,7 +806,7 @@ def _crossings(ends: tuple[tuple[_End, ...], ...], order: list[int]) -> int:
 
 
 def _aside(slot: _Slot, offset: float) -> float:
-    """The offset in its slot at which a line leaves or enters, with 1 as the distance between slots."""
+    """The offset in its slot at which a line leaves or enters, in units of the distance between slots."""
     return offset / (slot.width + 1) if offset else 0.0
 
 

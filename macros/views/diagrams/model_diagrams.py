@@ -1,6 +1,6 @@
 """Diagrams of the data flow: drawn, as a list with the same content, and as Mermaid to copy.
 
-`pipeline` draws a whole model by its weights and contractions, `block` one layer by every step.
+`pipeline` draws a whole model by its weights and contractions, `block` one layer with every step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .drawing import drawing_svg, laid_out
 LINE = 24  # characters per line of a Mermaid label; longer titles wrap
 
 Sizes = Mapping[str, int]
-Way = Callable[[Item], str | None]  # from an item to the address of its explanation
+Way = Callable[[Item], str | None]  # from an item to the URL of its explanation
 
 
 # The macros
@@ -187,7 +187,7 @@ def written(item: Item, sizes: Sizes) -> tuple[str, str]:
 
 
 def shapes(item: Item, sizes: Sizes) -> list[str]:
-    """The same, in numbers if they differ."""
+    """`written`, in numbers if they differ."""
     return list(dict.fromkeys(written(item, sizes))) if item.shape else []
 
 
@@ -220,7 +220,7 @@ def inert(s: str) -> str:
 # Mermaid
 
 
-MOST_EDGES = 500  # of a diagram, unless Mermaid is told otherwise, which a diagram itself cannot
+MOST_EDGES = 500  # of a diagram, unless Mermaid is configured otherwise, which a diagram itself cannot do
 
 
 def mermaid(drawing: Drawing, way: Way) -> str:
@@ -263,7 +263,7 @@ def _outline(item: Item, content: str) -> str:
 
 
 def _on_one_line(source: str) -> Html:
-    """Source for one line of a page: its line ends as character references."""
+    """Source for one line of a page: its line breaks as character references."""
     return joined(source.split("\n"), "&#10;")
 
 

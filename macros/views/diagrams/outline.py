@@ -1,5 +1,5 @@
-"""A model in outline: the drawing of a whole model with each part of a layer as one box, small enough to stand beside
-many others. Boxes that the common block does not have are marked.
+"""A model in outline: the drawing of a whole model with each part of a layer as one box, small enough to be shown next
+to many others. Boxes that the common block does not have are marked.
 
 The common block is Llama’s: RMSNorm, grouped-query attention with RoPE, RMSNorm, SwiGLU, and a residual connection
 around each part. A box is described by its steps, never by the model's name.
@@ -47,9 +47,9 @@ SCALE = 1.8  # scale of the layout relative to the drawing, which keeps lines be
 TITLE, LINE = 21, 20  # font sizes before scaling
 HEIGHT = {TITLE: 26, LINE: 24}
 PADDING, WIDEST, LEAST, STEP = 11, 290, 240, 20
-BESIDE = 130  # widest text of a box that has another one beside it above the layers, and least width of the box
+BESIDE = 130  # widest text of a box that has another one next to it above the layers, and minimum width of the box
 RADIUS = 15
-NEARLY = 0.9  # share of the parts of one title and kind
+NEARLY = 0.9  # share of the parts with one title and kind
 MOST = 5  # lines below a title
 WORDS_OF_ANY = {"linear layer", "activation function", "weighted sum", "causal mask", "MLP"}
 OF_ACTIVATIONS = {word for role in ACTIVATIONS for word in role.term.split(", ")}
@@ -68,7 +68,7 @@ class Part(NamedTuple):
     is_common: bool = True
 
     def but(self, implied: Mapping[Named, frozenset[str]]) -> Part:
-        """The same without what its title and kind imply."""
+        """The part without the words that its title and kind imply."""
         known = implied.get((self.title, self.kind), frozenset())
         return self._replace(more=tuple(word for word in self.more if word not in known))
 
@@ -80,7 +80,7 @@ class Part(NamedTuple):
 
     @property
     def said(self) -> str:
-        """The same as a sentence."""
+        """The part as a sentence."""
         words = [*self.kind, *(f"with {word}" for word in self.more), *(f"without {word}" for word in self.less)]
         return f"{self.title}: {', '.join(words)}" if words else self.title
 
@@ -115,7 +115,7 @@ class Spot(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The content of a drawing without anything specific to one model: equal outlines give equal drawings."""
+    """The content of a drawing without anything specific to one model: equal outlines produce equal drawings."""
 
     stacks: tuple[tuple[str, tuple[Spot, ...]], ...]
     flows: tuple[Flow, ...]
@@ -127,7 +127,7 @@ class Outline(NamedTuple):
                 yield from (part for part, _ in place.parts)
 
     def but(self, implied: Mapping[Named, frozenset[str]]) -> Outline:
-        """The same without what the titles and kinds of parts imply."""
+        """The outline without the words that the titles and kinds of parts imply."""
         stacks = tuple(
             (title, tuple(Spot(_merged((part.but(implied), n) for part, n in p.parts), p.is_sum) for p in places))
             for title, places in self.stacks
@@ -135,7 +135,7 @@ class Outline(NamedTuple):
         return self._replace(stacks=stacks)
 
     def without_numbers(self) -> Outline:
-        """The same without numbers of layers, for small configs."""
+        """The outline without numbers of layers, for small configs."""
         stacks = tuple(
             (title, tuple(Spot(tuple((part, 0) for part, _ in p.parts), p.is_sum) for p in spots))
             for title, spots in self.stacks
@@ -179,7 +179,7 @@ class DrawingOfParts(Drawing):
         return [item]
 
     def _owner(self, node: Node) -> Item | None:
-        """None for a call that is not drawn separately, and is passed through."""
+        """None for a call that is not drawn separately and is passed through."""
         owner = super()._owner(node)
         if owner is None or owner.kind != "part":
             return owner
@@ -191,7 +191,7 @@ class DrawingOfParts(Drawing):
 
 @memoized
 def outline(model: Model) -> Outline:
-    """A whole model, each kind of layer once, those that differ inside a part together."""
+    """A whole model, each kind of layer once; kinds that differ inside a part are merged."""
     stacks = _stacks(DrawingOfParts(model.drawn))
     slots = [slot for stack in stacks for slot in stack.slots]
     place = {item: n for n, slot in enumerate(slots) for item in slot.items}
@@ -275,7 +275,7 @@ def _part(item: Item) -> Part:
 
 
 def _described(item: Item) -> tuple[str, tuple[str, ...], tuple[str, ...], Place | None]:
-    """(title, kind, words for what is inside, where a norm stands)."""
+    """(title, kind, words for what is inside, where a norm is)."""
     node = item.node
     if node is not None and item.kind == "part":
         own = [word for word in terms.of(node).split(", ") if word and word not in WORDS_OF_ANY]
@@ -329,7 +329,7 @@ def _common() -> tuple[frozenset[tuple[str, Place | None]], dict[str, tuple[tupl
 
 
 class Drawn(NamedTuple):
-    """A drawing without the element around it: as wide and high as it is shown."""
+    """A drawing without the element around it, with its displayed width and height."""
 
     content: Html
     width: int
@@ -410,7 +410,7 @@ def drawn(outline: Outline) -> Drawn:
 
 
 def _beside(outline: Outline) -> frozenset[int]:
-    """The boxes that begin a drawing outside of layers, if there are several: they stand side by side."""
+    """The boxes that start a drawing outside of layers, if there are several: they are side by side."""
     outside = [not title for title, spots in outline.stacks for _ in spots]
     begun = {flow.target for flow in outline.flows}
     first = frozenset(n for n, is_outside in enumerate(outside) if is_outside and n not in begun)

@@ -1,4 +1,4 @@
-"""SVG path data in relative commands: equal shapes are equal text wherever they are, which compresses well."""
+"""SVG path data in relative commands: equal shapes produce equal text wherever they are, which compresses well."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def ablation_table(country: str = "France", page_link: Link | None = None) -> Ht
 
 
 def ablation_chart(text: str = TEXT) -> Html:
-    """How likely the small model takes its answer to be, whole and with each design left out in turn, as bars."""
+    """The probability that the small model gives its answer, in full and with each design left out in turn, as bars."""
     return _ablation_chart(text)
 
 
@@ -104,7 +104,7 @@ def _token(run: Run, word: str) -> int:
 def ablated(what: str, without: str = "", text: str = TEXT) -> Html:
     """A figure of the small model without a design: its `answer` and `share`, the probability of its own `right`
     answer, the average `largest` attention weight of a word, the average weight on `later` words, the `change` of
-    earlier logits as words follow, the typical `size` of a number of the last vector."""
+    earlier logits as words follow, the typical `size` of a number in the last vector."""
     if what not in FIGURES:
         raise Problem("", nearest(what, FIGURES, f"one of {', '.join(FIGURES)}")).about("what", what)
     return html("{}", FIGURES[what](text, without))

@@ -18,7 +18,7 @@ MOST_SHOWN, MOST_STEPS = 3, 12
 
 
 def dot_product(a: Numbers, b: Numbers) -> Html:
-    """Two vectors multiplied element by element and added up, with each step: `2 × 1 + 1 × 4 = 6`."""
+    """Two vectors multiplied element by element and summed, with each step: `2 × 1 + 1 × 4 = 6`."""
     left, right = _array([a], "a")[0], _array([b], "b")[0]
     if left.shape != right.shape:
         raise Problem(f"a has {left.size} numbers and b {right.size}", "give both the same length")
@@ -32,7 +32,8 @@ def matrix_product(left: Iterable[Numbers], right: Iterable[Numbers]) -> Html:
 
 
 def matrix_cell(left: Iterable[Numbers], right: Iterable[Numbers], row: int, column: int) -> Html:
-    """The computation of one number of a product: the dot product of a row of the left with a column of the right."""
+    """The computation of one number of a product: the dot product of a row of the left matrix and a column of the right
+    one."""
     a, b = _multiplied(left, right)
     if not 1 <= row <= len(a) or not 1 <= column <= b.shape[1]:
         raise Problem(f"row {row}, column {column}", f"the product has {len(a)} rows and {b.shape[1]} columns")
@@ -41,7 +42,7 @@ def matrix_cell(left: Iterable[Numbers], right: Iterable[Numbers], row: int, col
 
 def product_steps(left: Iterable[Numbers], right: Iterable[Numbers]) -> Html:
     """A product of two small matrices, number by number: the row and the column of each, and their dot product; with a
-    script, a step at a time."""
+    script, one step at a time."""
     a, b = _multiplied(left, right)
     cells = [(i, j) for i in range(len(a)) for j in range(b.shape[1])]
     if not MOST_SHOWN <= len(cells) <= MOST_STEPS:
@@ -66,7 +67,7 @@ def _signed(n: int, in_brackets: bool = True) -> str:
 
 
 def _stepped(a: np.ndarray, b: np.ndarray, done: list[tuple[int, int]], said: str) -> Html:
-    """Both matrices, and the numbers of their product that are done, the last of them marked."""
+    """Both matrices, and the numbers of their product that are done, the last of which is marked."""
     (row, column), product = done[-1], a @ b
     left, top = a.shape[1] * CELL + BETWEEN, b.shape[0] * CELL + BETWEEN
     drawn = [

@@ -15,8 +15,8 @@ LEAST, MOST = 2, 4  # answers
 
 
 def ask_first(question: str, answers: Texts, right: str) -> Html:
-    """A question to predict: `answers` maps each answer to choose from to its explanation, `right` is one of them. It
-    works without a script: an answer is a fold, and opening one closes the others."""
+    """A question to predict: `answers` maps each answer to its explanation, `right` is one of them. It works without a
+    script: each answer can be opened, which closes the others."""
     if not isinstance(answers, Mapping) or not LEAST <= len(answers) <= MOST:
         raise Problem("", f"give {LEAST} to {MOST} answers, each with its explanation").about("answers", answers)
     if right not in answers:

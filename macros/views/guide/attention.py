@@ -19,8 +19,8 @@ HABITS = {"name": "the name", "question": "the question", "itself": "itself", "f
 
 
 def attention_heads(text: str = TEXT, page_link: Link | None = None) -> Html:
-    """The attention weights of the head that looks at names, with the row of the last word marked, beside all heads of
-    the small model over a text; a script lets a reader choose word, head and sentence."""
+    """The attention weights of the head that attends to names, with the row of the last word marked, next to all heads
+    of the small model over a text; with a script, the reader chooses word, head and sentence."""
     return _attention_heads(text, live(page_link, FOLDER, text))
 
 
@@ -63,14 +63,14 @@ CAPTION = html(
 
 
 def habit(head: tuple[int, int]) -> str:
-    """What a head looks for, with its mean share: `the name 98%`; empty without a clear target."""
+    """What a head attends to, with its mean share: `the name 98%`; empty without a clear target."""
     shares = mean_attention()[head]
     most = max(shares, key=shares.__getitem__)
     return f"{HABITS[most]} {100 * shares[most]:.0f}%" if most in HABITS and shares[most] >= NAMED_FROM else ""
 
 
 def most_of(words: list[str], shares: np.ndarray) -> str:
-    """Where the last word looks most, in words."""
+    """What the last word attends to most, in words."""
     most = int(np.argmax(shares))
     return f"“{words[-1]}” looks most at “{words[most]}”: {percent(float(shares[most]))} of its attention."
 

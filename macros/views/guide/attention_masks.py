@@ -1,4 +1,4 @@
-"""What each token may look at: the masks of the forward passes over a short text, and the kinds of attention of the
+"""What each token may attend to: the masks of the forward passes over a short text, and the kinds of attention in the
 catalog."""
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ EXAMPLES = 3
 
 
 def allowed(mask: object, tokens: int = TOKENS) -> np.ndarray:
-    """Whether a token (row) may look at another (column), by the mask of the forward pass: [T S]."""
+    """Whether a token (row) may attend to another (column), by the mask of the forward pass: [T S]."""
     places = np.arange(tokens)
     return np.asarray(mask.allows(places[:, None], places[None, :]))  # type: ignore[attr-defined]
 
 
 def attention_masks() -> Html:
-    """What each of sixteen tokens may look at, for four masks; with a script, at the size of window and chunk that a
+    """What each of sixteen tokens may attend to, for four masks; with a script, at the window and chunk size that the
     reader chooses."""
     return _masks()
 
@@ -91,7 +91,7 @@ def _drawing(seen: np.ndarray, title: str) -> Html:
     last = len(seen) - 1
     there = [(int(i), int(j)) for i, j in zip(*np.nonzero(seen))]
     hidden = [(int(i), int(j)) for i, j in zip(*np.nonzero(~seen))]
-    arm = side - 6  # of a cross, three pixels inside of its cell
+    arm = side - 6  # of a cross, three pixels inside its cell
     crosses = "".join(
         f"M{j * side + 3:.0f} {i * side + 3:.0f}l{arm:.0f} {arm:.0f}m0 {-arm:.0f}l{-arm:.0f} {arm:.0f}"
         for i, j in hidden
@@ -107,7 +107,7 @@ def _drawing(seen: np.ndarray, title: str) -> Html:
 
 @memoized
 def kinds_of_catalog() -> dict[str, list[str]]:
-    """The models of each kind of attention, from the newest."""
+    """The models with each kind of attention, newest first."""
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for slug, _ in sorted(presets_in_order(), key=lambda row: str(row[1].released), reverse=True):
         model = disclosure.model(slug)
@@ -118,7 +118,7 @@ def kinds_of_catalog() -> dict[str, list[str]]:
 
 
 def attention_kinds(link: Link | None = None) -> Html:
-    """The kinds of attention of the catalog: what each leaves out, how many models have it, and some of them."""
+    """The kinds of attention in the catalog: what each leaves out, how many models have it, and some of them."""
     found = kinds_of_catalog()
     rows = [
         [

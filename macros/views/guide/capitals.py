@@ -49,7 +49,8 @@ def _share(said: str) -> str:
 
 
 def learned_grid() -> Html:
-    """Every combination of a country and a sentence as a cell: those of the training, and those that it never saw."""
+    """Every combination of a country and a sentence as a cell: those in the training data, and those that the model
+    never saw."""
     return _learned_grid()
 
 
@@ -102,7 +103,7 @@ def _sentence_table(country: str, page: str | None) -> Html:
 
 @memoized
 def head_habits() -> Html:
-    """The tokens that each head attends to when the next word is the answer, on average over all sentences and some
+    """The tokens that each head attends to when the next word is the answer, averaged over all sentences and some
     countries; a head with a clear target is named after it."""
     measured = mean_attention()
     rows = []
@@ -135,7 +136,7 @@ def mean_attention() -> dict[tuple[int, int], dict[str, float]]:
 
 
 def _telling_words() -> frozenset[str]:
-    """The words of sentences that ask for one thing only: `currency`, `pay`."""
+    """The words of sentences that ask for only one thing: `currency`, `pay`."""
     asks: dict[str, set[str]] = {}
     for sentence in capitals.sentences():
         for word in sentence.shape.split():

@@ -97,7 +97,7 @@ def _made(of: Model, width: int, layers: int, context: int) -> Design:
 
 
 def usual_design(slug: str, room: int, context: int) -> Design:
-    """The design whose ratio of width to depth is nearest to the usual one."""
+    """The design whose ratio of width to depth is closest to the usual one."""
     usual, fitting = (
         usual_width_over_depth(),
         designs(slug, whole_number(room, "room"), whole_number(context, "context")),

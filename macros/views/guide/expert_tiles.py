@@ -22,7 +22,7 @@ SIZE, GAP, SEED = 240, 2, 1
 @disclosure.view("its experts")
 def expert_tiles(model: Model) -> Html:
     """The experts of one layer as tiles: those of the newest token, and those used before; with a script, after as many
-    tokens as a reader chooses."""
+    tokens as the reader chooses."""
     sizes = model.counts.values()
     if "n_experts" not in sizes:
         raise Problem("", "choose a mixture of experts").about("model", model.slug)
@@ -31,13 +31,13 @@ def expert_tiles(model: Model) -> Html:
 
 
 def choices(n: int, k: int, tokens: int) -> list[list[int]]:
-    """An example choice: k of n experts for each token, each as likely as the others."""
-    made = random.Random(SEED)  # not a router’s: no weights are here
+    """An example choice: k of n experts for each token, all equally likely."""
+    made = random.Random(SEED)  # not by a router: there are no weights here
     return [made.sample(range(n), k) for _ in range(tokens)]
 
 
 def expected(n: int, k: int, tokens: int) -> float:
-    """Experts that are used at least once, on average, if each token chooses k of n evenly."""
+    """The expected number of experts that are used at least once if each token chooses k of n evenly."""
     return n * (1 - (1 - k / n) ** tokens)
 
 

@@ -1,4 +1,4 @@
-"""A model's area map at three widths, to one scale, of which a script moves one."""
+"""A model's area map at three widths, to one scale, one of which a script can resize."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SEEN = 1000  # a part is named if it has at least one in this many parameters
 BYTES = 2  # of a weight in bfloat16
 FACTORS = ((1, 2), (1, 1), (2, 1))  # of the width, in the three states
 WIDTHS, LAYERS = range(1024, 16385, 512), (1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128)
-Parts = list[list[Any]]  # of each part: its title, its color, whether it is in the layers, and its formula
+Parts = list[list[Any]]  # for each part: its title, its color, whether it is in the layers, and its formula
 
 
 @disclosure.view("this map")
 def grows_with(model: Model) -> Html:
     """The parameters of a model as areas, at half its width, as published and at twice its width; with a script, at the
-    width and with the layers that a reader chooses."""
+    width and the number of layers that the reader chooses."""
     sizes = model.counts.values()
     if {"d_model", "n_layers", "n_heads", "d_ff"} - sizes.keys():
         raise Problem("", "choose a dense model with attention in every layer").about("model", model.slug)

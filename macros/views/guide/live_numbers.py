@@ -17,7 +17,7 @@ Place = Callable[[int, int], str | None]  # from a row and a column to the numbe
 
 
 class Live(NamedTuple):
-    """The address of the form with a text, up to the number."""
+    """The URL of the form with a text, up to the number."""
 
     address: str
 
@@ -32,7 +32,7 @@ class Live(NamedTuple):
 def live(
     page_link: Link | None, folder: str = FOLDER, text: str = TEXT, without: str = "", **fields: object
 ) -> Live | None:
-    """The form for a text of the small model; None for another checkpoint, and where the site has no such page."""
+    """The form for a text of the small model; None for another checkpoint, and if the site has no such page."""
     page = page_link(PAGE) if page_link and folder == FOLDER else None
     if page is None:
         return None
@@ -43,7 +43,7 @@ def live(
 
 
 def places(names: Collection[str], layer: int | None, head: int | None, c: GPT2, is_masked: bool = True) -> Place:
-    """The names of a station's numbers in the form, by the station's names; later words have no score if masked."""
+    """The names of a station's numbers in the form, by the station's names; masked later words have no score."""
     where, width, head_width = layer or 0, int(c.d_model), int(c.d_head)
     known = {
         "embed": "token",

@@ -42,7 +42,7 @@ class Matrix(NamedTuple):
 @memoized
 @disclosure.view("this multiplication")
 def matmul(model: Model, what: str, tokens: int = 5, context: int | None = None) -> Html:
-    """One multiplication of a model to scale, by its weight's name (`q_proj`) or its step's (`scores`)."""
+    """One multiplication of a model to scale, given its weight's name (`q_proj`) or its step's (`scores`)."""
     values = walkthrough.symbol_values(model, tokens, context)
     multiplied = multiplication(model, what)
     node, (left, right) = multiplied.node, multiplied.factors
@@ -192,10 +192,10 @@ def drawing(
         Matrix(names[1], inner, columns, labels[1], labels[2], weights[1]),
         Matrix(names[2], rows, columns, labels[0], labels[2], False),
     ]
-    side = 30  # room for the label of the first one's rows
+    side = 30  # space for the label of the first one's rows
     room = WIDTH - side - 2 * GAP - 8
     scale = min(Fraction(room, sum(m.columns for m in matrices)), Fraction(TALLEST, max(m.rows for m in matrices)))
-    for _ in range(3):  # lengthened sides take room from the others
+    for _ in range(3):  # lengthened sides take space from the others
         fixed = sum(LEAST for m in matrices if m.columns * scale < LEAST)
         free = sum(m.columns for m in matrices if m.columns * scale >= LEAST)
         if free:

@@ -1,4 +1,4 @@
-"""Figures of the pages on model size other than tables of single models: a config as a file, common widths, pairs of
+"""Figures of the pages on model size, other than tables of single models: a config as a file, common widths, pairs of
 models."""
 
 from __future__ import annotations
@@ -141,11 +141,11 @@ def _class(least: int, most: int) -> str:
 
 
 def width_result(what: str, link: Link | None = None) -> Html | str:
-    """A fact about the widths of the catalog, for a sentence: `models`, `least`, `most`, `multiples of 128`, `least
+    """A fact about the widths in the catalog, for a sentence: `models`, `least`, `most`, `multiples of 128`, `least
     d_ff`, `most d_ff`.
 
-    The last two are the least and the greatest d_ff / d_model of dense models with a gated feed-forward network, from
-    the first released if several share it.
+    The last two are the least and the greatest d_ff / d_model of dense models with a gated feed-forward network,
+    starting with the first released if several share it.
     """
     widths = [e.d_model for e in catalogue_entries.entries()]
     facts = {
@@ -170,7 +170,7 @@ def _gated() -> list[tuple[Fraction, str]]:
 
 
 def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) -> Html:
-    """Pairs of models: the ratios of width and depth, the growth of a layer and of the whole by the rule, and the
+    """Pairs of models: the ratios of width and depth, the growth of a layer and of the whole model by the rule, and the
     actual growth."""
     rows = []
     for pair in pairs:

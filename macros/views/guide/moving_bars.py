@@ -1,4 +1,4 @@
-"""Bars to one scale in a few states of a size, of which a script moves one: for any formulas of any models."""
+"""Bars to one scale in a few states of a size, one of which a script can resize: for any formulas of any models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..kit.html import Html, conventions, html, joined, tag
 from ..kit.svg import ACCENT, DATA, GREEN, VIOLET, WEIGHT, Kind, area, element, patterns
 
 PALETTE = [(DATA, "plain"), (WEIGHT, "hatch"), (VIOLET, "cross"), (GREEN, "dots"), (ACCENT, "full")]
-# Segments that look the same on every page: the first word of the name, in lower case.
+# Segments that look the same on every page, by the first word of the name, in lowercase.
 LOOKS = {
     "weights": (WEIGHT, "hatch"),
     "matrices": (WEIGHT, "hatch"),
@@ -43,7 +43,7 @@ def _nanoseconds(n: int) -> str:
     return rounding.duration(Fraction(n, 10**9))
 
 
-# How an amount is written: beside its bar, and in the sentence below.
+# How an amount is written: next to its bar, and in the sentence below.
 UNITS: dict[str, tuple[Said, Said]] = {
     "bytes": (rounding.decimal_bytes, rounding.decimal_bytes),
     "FLOPs": (rounding.flops, rounding.flops),
@@ -51,8 +51,8 @@ UNITS: dict[str, tuple[Said, Said]] = {
     "numbers": (rounding.grouped, rounding.grouped),
     "nanoseconds": (_nanoseconds, _nanoseconds),
 }
-MOST_SAID = 4  # rows that are written out below the bars, too; of more, only a screen reader says them
-MOST_SIZES = 2  # that move; with a menu of models three controls
+MOST_SAID = 4  # rows that are also written out below the bars; if there are more, only a screen reader reads them
+MOST_SIZES = 2  # that vary; with a menu of models, that makes three controls
 
 
 def moving_bars(
@@ -64,7 +64,7 @@ def moving_bars(
     caption: str = "",
     **models: Iterable[str],
 ) -> Html:
-    """A bar for each of `rows`, in some `states` of a size and to one scale; with a script a reader moves the middle
+    """A bar for each of `rows`, in some `states` of a size and to one scale; with a script, the reader moves the middle
     one. A row is a formula, or formulas by the names of its segments; `by` has the stops of one or two sizes. Each
     further argument names a model, several to choose from, or a machine, for the formulas."""
     _check(rows, by, states, unit)
@@ -81,7 +81,7 @@ def moving_bars(
 
 
 def _check(rows: object, by: object, states: object, unit: str) -> None:
-    """Raise `Problem` for an impossible argument."""
+    """Raises `Problem` for an impossible argument."""
     if not isinstance(rows, Mapping) or not rows:
         raise Problem("", "map each label to a formula").about("rows", rows)
     if not isinstance(by, Mapping) or len(by) > MOST_SIZES:
@@ -97,7 +97,7 @@ def _check(rows: object, by: object, states: object, unit: str) -> None:
 
 
 def _segments(label: str, row: str | Mapping[str, str]) -> dict[str, str]:
-    """The formulas of a row, by the names of its segments; a row of one is named as the row."""
+    """The formulas of a row, by the names of its segments; a row with only one is named after the row."""
     return dict(row) if isinstance(row, Mapping) else {label: row}
 
 
@@ -189,7 +189,8 @@ def _figure(
 
 
 def scale(data: Any, stops: Sequence[int], given: Sequence[int], cards: Sequence[tuple[str, int]]) -> int:
-    """What 100% is: the longest bar at any stop of the first size, or a card whose line would stand a little above."""
+    """What 100% means: the longest bar at any stop of the first size, or a card whose line would be a little above
+    it."""
     most = largest(data, stops, given)
     return max([most, *(memory for _, memory in cards if memory <= 2 * most)])
 
@@ -254,7 +255,7 @@ def _drawn(
 
 
 def _own(prefix: str, i: int) -> str:
-    """The beginning of the names of a kind's patterns."""
+    """The prefix of the names of a kind's patterns."""
     return f"{prefix}{i}-"
 
 
@@ -263,7 +264,7 @@ def _fill(kind: Kind, prefix: str) -> str:
 
 
 def key(made: _Figure, prefix: str, cards: Sequence[tuple[str, int]]) -> Html:
-    """What the fills and the dashed lines mean; empty if each bar says it."""
+    """The meaning of the fills and the dashed lines; empty if each bar says it."""
     items = []
     if not made.is_plain:
         items = [
@@ -282,7 +283,7 @@ def key(made: _Figure, prefix: str, cards: Sequence[tuple[str, int]]) -> Html:
 
 
 def _card(name: str, memory: int) -> str:
-    """A machine with its memory; an amount of memory is its own name."""
+    """A machine with its memory; an amount of memory serves as its own name."""
     return name if name[0].isdigit() else f"{name}, {rounding.decimal_bytes(memory)}"
 
 

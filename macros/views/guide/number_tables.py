@@ -1,4 +1,4 @@
-"""Matrices of numbers: a corner as a table with shaded cells, the whole as bars, the whole in digits."""
+"""Matrices of numbers: a corner as a table with shaded cells, the whole matrix as bars, the whole matrix in digits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CORNER = 6  # columns of a matrix shown as numbers
 MASKED, LEGEND = "–", "A hatched cell is masked: a word does not see later ones."
 LEVELS = 4  # shades of a cell
 
-# Writes a station's number as text or as a link, from the number, its row, its column, and whether it comes first.
+# Writes a station's number as text or as a link, given the number, its row, its column, and whether it comes first.
 Asked: TypeAlias = Callable[..., Html | str]
 
 
@@ -59,7 +59,7 @@ def corner(
     columns: int,
     asked: Asked,
 ) -> Html:
-    """The first columns, each number shaded by its size; for attention weights their sum too. NaN is masked."""
+    """The first columns, each number shaded by its size; for attention weights also their sum. NaN means masked."""
     shown = columns_shown(content, columns)
     largest = float(np.abs(content[np.isfinite(content)]).max(initial=0)) or 1.0
     is_cut = shown < content.shape[1]

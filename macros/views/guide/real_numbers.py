@@ -196,7 +196,7 @@ def number_matrix(
     page_link: Link | None = None,
 ) -> Html:
     """The output of a station of a checkpoint’s forward pass: a corner of the matrix, each number as a bar, and the
-    whole matrix on a click; next to it the shapes of the same station of `model`. `without` leaves out a design.
+    whole matrix on a click; next to it, the shapes of the same station of `model`. `without` leaves out a design.
     """
     ask = live(page_link, folder, text, without)
     return _number_matrix(station_name, layer, head, text, folder, columns, model, without, ask)
@@ -338,7 +338,7 @@ def _top_words(
 
 def logit_lens(text: str = TEXT, folder: str = FOLDER, without: str = "", page_link: Link | None = None) -> Html:
     """The model's prediction if it ended after each layer: the most likely word, and the probability of the last
-    layer’s. `without` leaves out a design."""
+    layer’s word. `without` leaves out a design."""
     return _logit_lens(text, folder, without, live(page_link, folder, text, without))
 
 
@@ -369,8 +369,8 @@ def _logit_lens(text: str, folder: str, without: str, ask: Live | None) -> Html:
 
 
 def logits_after_layer(here: Run, layer: int) -> np.ndarray:
-    """The scores from the vector of the last token after a layer (before the first: −1), normalized and compared with
-    every word as after the last: [V]."""
+    """The scores from the vector of the last token after a layer (−1 means before the first), normalized and compared
+    with every word as after the last layer: [V]."""
     model, last = here.asked.model, [n for n in here.trace.root.children if n.role is Role.LAYER_NORM]
     layers = [n for n in here.trace.root.children if n.role is Role.LAYER]
     if not last or len(layers) <= layer:
@@ -391,7 +391,7 @@ def worked_score(
     folder: str = FOLDER,
     page_link: Link | None = None,
 ) -> Html:
-    """One attention score worked out by hand: the query’s numbers times the key’s, added up, divided by the root of the
+    """One attention score worked out by hand: the query’s numbers times the key’s, summed, divided by the root of the
     head’s width. `query` and `key` count the tokens from 1."""
     return _worked_score(query, key, layer, head, text, folder, live(page_link, folder, text))
 
@@ -405,7 +405,7 @@ def _worked_score(query: int, key: int, layer: int, head: int, text: str, folder
     for place, name in ((query, "query"), (key, "key")):
         if not 1 <= place <= len(here.ids):
             raise Problem("", f"the text has tokens 1 to {len(here.ids)}").about(name, place)
-    # The displayed digits are multiplied, so that a reader gets the same result.
+    # The displayed digits are multiplied, so that readers get the same result.
     q, k = (np.round(rows[place - 1].astype(np.float64), 3) for rows, place in ((asking, query), (answering, key)))
     products = np.round(q * k, 3)
     total, width = float(products.sum()), len(q)

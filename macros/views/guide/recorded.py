@@ -1,4 +1,5 @@
-"""What a published model answered: the next token at a temperature, the answer after each layer, a map of words."""
+"""The recorded output of a published model: the next token at a temperature, the answer after each layer, a map of
+words."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .number_tables import bar, percent, two
 SHOWN = 8  # tokens
 STATES = (0.5, 1.0, 2.0)  # temperatures of the static figure
 ENDINGS = (0, 10, 20, 25, 27, 28, 29, 30)  # numbers of layers
-# Countries that are named on the map, where there is room.
+# Countries that are labeled on the map if there is space.
 FIRST = ("France", "Spain", "Italy", "Japan", "Peru", "Germany", "Austria", "Jamaica", "Egypt", "Russia")
 WIDE, NARROW = Frame("wide", 640, 400, (34, 14, 590, 386)), Frame("narrow", 340, 400, (26, 14, 304, 386))
 NAMED, ON_PHONES = 8, 5  # arrows whose ends are named, at most
@@ -50,12 +51,12 @@ def share_at(token: str, temperature: float) -> float:
 
 
 def recorded_share(token: str, temperature: float = 1.0) -> str:
-    """How likely the published model took a token to be next, at a temperature: `77.3%`."""
+    """How likely the published model considered a token, at a temperature: `77.3%`."""
     return percent(share_at(token, temperature))
 
 
 def recorded_next() -> Html:
-    """The likeliest next tokens by a published model at three temperatures; with a script, at the one that a reader
+    """A published model's most likely next tokens at three temperatures; with a script, at the one that the reader
     sets."""
     of = recorded().next
     tokens = [(name.strip(), logit) for name, logit in of.top if name.strip()][:SHOWN]
@@ -176,15 +177,15 @@ def recorded_map_figure(what: str) -> str:
 
 
 def _arrows() -> dict[str, str]:
-    """The countries and their capitals that both are on the map."""
+    """The countries and their capitals, where both are on the map."""
     there = {place.word for place in recorded().map.words}
     pairs = {f["country"]: f["capital"] for f in capitals.countries() if f["country"] != f["capital"]}
     return {a: b for a, b in pairs.items() if a in there and b in there}
 
 
 def embedding_map() -> Html:
-    """Countries and capitals by their rows in a published model’s table, flattened to two dimensions, with an arrow
-    from each country to its capital; with a script, any word with its nearest others."""
+    """Countries and capitals by their rows in a published model’s embedding table, projected to two dimensions, with an
+    arrow from each country to its capital; with a script, any word with its nearest neighbors."""
     of = recorded().map
     rows = [[place.word, joined(near, ", ")] for place, near in zip(of.words, of.nearest)]
     as_table = table("The nearest words in all dimensions", ["Word", "Nearest"], rows, name="Nearest words")
@@ -216,7 +217,7 @@ def embedding_map() -> Html:
 
 
 def recorded_near(word: str) -> str:
-    """The words of the map that are nearest to one in all dimensions: `London, France`."""
+    """The words of the map that are nearest to a given one in all dimensions: `London, France`."""
     of = recorded().map
     near = {place.word: near for place, near in zip(of.words, of.nearest)}
     if word not in near:
@@ -256,7 +257,7 @@ def _map(frame: Frame, named: int) -> Html:
 
 
 def _named(at: dict[str, tuple[float, float]], most: int, right: float) -> dict[str, tuple[float, float]]:
-    """The countries and capitals whose labels fit, each with the place where its label begins."""
+    """The countries and capitals whose labels fit, each with the place where its label starts."""
     arrows, boxes, names = _arrows(), list[Box](), dict[str, tuple[float, float]]()
     for country in FIRST:
         pair = country, arrows[country]

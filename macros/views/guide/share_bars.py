@@ -1,4 +1,4 @@
-"""Shares as bars below their labels, as wide as their place."""
+"""Shares as bars below their labels, filling the available width."""
 
 from __future__ import annotations
 

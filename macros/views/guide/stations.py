@@ -1,4 +1,4 @@
-"""The guide's stations: a figure of the small model, which a reader's own sentence changes where a script runs."""
+"""The guide's stations: a figure of the small model, which the reader's own sentence changes if a script runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .number_tables import two
 
 MOST = 6  # number of elements shown
 ELEMENTS = 8  # elements of a row of the table
-STEP = 0.25  # radians by which the example turns at each position
+STEP = 0.25  # radians by which the example rotates at each position
 PAIRS = ((5, 3), (9, 7), (5, 5), (9, 1))  # positions of a query and a key
 
 
@@ -66,7 +66,7 @@ def embedding(ask: Live | None) -> Html:
 
 
 def turned() -> Html:
-    """The vector (1, 0) as a query and as a key, turned by RoPE at two positions, and their score."""
+    """The vector (1, 0) as a query and as a key, rotated by RoPE at two positions, and their score."""
     rope = Rope(scaling="linear", factor=1 / STEP)
     rows: list[list[str]] = []
     for places in PAIRS:

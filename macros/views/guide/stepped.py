@@ -1,4 +1,4 @@
-"""A figure of states that the build has drawn side by side; a script lets a reader step through all of them."""
+"""A figure of several states that the build draws side by side; with a script, the reader steps through all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..kit.html import Html, tag
 
 
 class State(NamedTuple):
-    """A state of a figure: what the slider says, the drawing, and a sentence on it."""
+    """A state of a figure: the slider's text, the drawing, and a sentence about it."""
 
     title: str
     drawn: Html
@@ -26,9 +26,9 @@ def stepped(
     is_story: bool = False,
     is_said: bool = True,
 ) -> Html:
-    """Those states that are `shown`, by their places, side by side; the middle one is the reader's, or the last one of
-    a story, whose states follow one another. `name` stands in the address, `label` before the slider. Where the
-    drawings say it already, the sentence is not shown."""
+    """The states at the indices in `shown`, side by side; the middle one is the reader's, or the last one in a story
+    whose states follow one another. `name` appears in the URL, `label` before the slider. If the drawings already say
+    it, the sentence is not shown."""
     start = shown[-1 if is_story else len(shown) // 2]
     panels = [
         tag(

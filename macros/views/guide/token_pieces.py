@@ -1,4 +1,4 @@
-"""A text as published tokenizers cut it: each token with its id, and how many tokens other texts have."""
+"""A text split by published tokenizers: each token with its id, and how many tokens other texts have."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SHOWN = str.maketrans({" ": "·", "\n": "↵", "\t": "⇥"})
 
 
 def token_pieces(text: str, others: Sequence[str] = ()) -> Html:
-    """The tokens of a text in three vocabularies, and the number of tokens of other texts; with a script, of a reader's
-    own text. Raises `Problem`."""
+    """The tokens of a text in three vocabularies, and the number of tokens of other texts; with a script, of the
+    reader's own text. Raises `Problem`."""
     for one in (text, *others):
         if not 0 < len(one) <= LONGEST:
             raise Problem("", f"give a text of at most {LONGEST} characters").about("text", one)
@@ -68,12 +68,12 @@ def size(one: merges.Vocabulary) -> int:
 
 
 def title(one: merges.Vocabulary, tokens: int) -> str:
-    """A vocabulary, and how many tokens it makes."""
+    """A vocabulary, and how many tokens it produces."""
     return f"{one.of}, {joins(one):,} merges: {tokens} token{'' if tokens == 1 else 's'}"
 
 
 def said(content: bytes) -> str:
-    """What a token shows: its text, or its bytes if these are not whole characters."""
+    """What a token shows: its text, or its bytes if these are not complete characters."""
     try:
         return content.decode().translate(SHOWN)
     except UnicodeDecodeError:

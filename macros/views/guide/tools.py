@@ -86,12 +86,12 @@ def _growth(model: Model) -> str:
 
 
 def what_if(slug: str) -> Html:
-    """A model that a reader can change, under any conditions; without a script, a table of example changes."""
+    """A model that the reader can change, under any conditions; without a script, a table of example changes."""
     return _tool("what-if", changes_table(slug), models=slug)
 
 
 def compare(slugs: Iterable[str], link: Link | None = None) -> Html:
-    """Models that a reader chooses, side by side; without a script, an example."""
+    """Models that the reader chooses, side by side; without a script, an example."""
     figures = ["d_model", "n_layers", "total", "active", "cache_bytes_per_token", "weight_bytes"]
     slugs = list(slugs)
     return _tool("compare", comparison(slugs, figures, link=link), models=",".join(slugs))
@@ -108,7 +108,7 @@ def any_config(page_link: Link | None = None) -> Html:
 
 
 def run_checkpoint() -> Html:
-    """Runs a checkpoint folder of the reader's in the browser; without a script, shows the command that does it."""
+    """Runs the reader's own checkpoint folder in the browser; without a script, shows the command that does it."""
     return _tool(
         "run",
         html("<p>The tool needs JavaScript and a server. Without either, the command line does the same:</p>"),
@@ -117,7 +117,7 @@ def run_checkpoint() -> Html:
 
 
 def read_log() -> Html:
-    """The start-up log of a reader's engine, read in the browser; without a script, the command that does it."""
+    """The start-up log of the reader's engine, parsed in the browser; without a script, the command that does it."""
     return _tool(
         "log",
         html("<p>The tool needs JavaScript and a server. Without either, the command line does the same:</p>"),
@@ -175,7 +175,7 @@ def _capacity(slug: str) -> Capacity:
 
 
 def _found(gigabytes: int, able: Able) -> Found:
-    """The models that fit in this much memory at the shorter context, the largest first."""
+    """The models that fit in this much memory at the shorter context, largest first."""
     machine = Machine(f"{gigabytes} GB", gigabytes * 10**9)
     given = Conditions(CONTEXTS[0])
     fits = [
@@ -230,7 +230,7 @@ def _by_machine(gigabytes: int, found: Found, able: Able, link: Link | None) -> 
 
 
 def _format(model: Model, sized: Capacity, gigabytes: int, context: int) -> str:
-    """The best format of a model at a context; empty if none fits, or if it is made for a shorter one."""
+    """The best format of a model at a context; empty if none fits, or if the model is made for shorter contexts."""
     if model.is_beyond(context):
         return ""
     format = chosen(sized, BEST, Conditions(context), gigabytes * 10**9)
@@ -242,6 +242,6 @@ def _said(model: Model, format: str) -> str:
 
 
 def _tool(name: str, *without: object, models: str | None = None, atlas: str | None = None) -> Html:
-    """The element of a tool. Its content shows until the script replaces it, starting with `models`; it leads to the
+    """The element of a tool. Its content is shown until the script replaces it, starting with `models`; it links to the
     page of the `atlas`."""
     return tag("div", *without, cls="ep-tool", data_tool=name, data_models=models, data_atlas=atlas)

@@ -1,4 +1,4 @@
-"""The small model writes: its likeliest next words, of which the first is added to the text, again and again."""
+"""The small model writes: its most likely next words, the first of which is appended to the text, again and again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN, MOST, TOP = 3, 12, 4
 
 
 def writing_loop(text: str, words: int = 6) -> Html:
-    """The likeliest next words of the small model after a text, and after each word that it adds; with a script, a step
+    """The small model's most likely next words after a text, and after each word that it adds; with a script, one step
     at a time."""
     if not SHOWN <= words <= MOST:
         raise Problem("", f"give a number from {SHOWN} to {MOST}").about("words", words)

@@ -1,1 +1,1 @@
-"""The basis of every view: HTML, SVG, formulas, rounded numbers, checked arguments. No view of a model."""
+"""The basis of every view: HTML, SVG, formulas, rounded numbers, checked arguments. It contains no view of a model."""

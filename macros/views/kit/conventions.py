@@ -28,7 +28,7 @@ def _caveat(slugs: tuple[str, ...]) -> Html:
 
 
 def defaults_note(models: Iterable[Model]) -> Html | str:
-    """The models with a size or a longest context that rests on a class's default, since no source by the maker states
+    """The models with a size or a longest context that is a class's default, because none of the maker's sources states
     it."""
     names = [m.name for m in models if m.default_sizes or m.has_default_context]
     if not names:

@@ -1,4 +1,4 @@
-"""Views of models whose sizes are published; for any other model, a sentence replaces the view, never a guess."""
+"""Views of models whose sizes are published; for any other model, a sentence replaces the view instead of a guess."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ P = ParamSpec("P")
 
 @memoized
 def model(slug: str) -> Model | None:
-    """The model, or None for one whose maker disclosed nothing. Raises `Problem` for an unknown slug."""
+    """The model, or None if its maker disclosed nothing. Raises `Problem` for an unknown slug."""
     if not isinstance(slug, str):
         raise Problem("expected a preset's slug", 'write it in quotes, such as "llama3-8b"').about("model", slug)
     return presets.model(slug) if presets.preset(slug).config is not None else None
@@ -42,8 +42,8 @@ def undisclosed(slug: str, what: str) -> Html:
 def view(
     what: str, with_others: bool = False
 ) -> Callable[[Callable[Concatenate[Model, P], Html]], Callable[Concatenate[str, P], Html]]:
-    """Decorates a view of a model to take the model's slug; for a model without sizes, it says that `what` is
-    undisclosed. `with_others`: the view shows other models beside it."""
+    """Decorates a view of a model so that it takes the model's slug; for a model without sizes, it says that `what` is
+    undisclosed. `with_others`: the view shows other models next to it."""
 
     def make(of_model: Callable[Concatenate[Model, P], Html]) -> Callable[Concatenate[str, P], Html]:
         @wraps(of_model)

@@ -19,7 +19,7 @@ _MODULE = re.compile(r"\w+(?:/\w+)*\.py")  # below the package
 
 
 def listing(name: str, lines: Html, title: str = "") -> Html:
-    """A whole file in one line of a page, with a title above it."""
+    """A whole file on one line of a page, with a title above it."""
     above = tag("span", title, cls="filename") if title else ""
     return tag("div", above, tag("pre", code(lines), tabindex=0, aria_label=name), cls="highlight")
 
@@ -62,7 +62,8 @@ def _places(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, tuple[int, i
 
 
 def coloured(source: str) -> Iterator[Html]:
-    """Python with the classes that the theme colors: keywords, names that are defined, strings, numbers, comments."""
+    """Python source with the classes that the theme colors: keywords, names that are defined, strings, numbers,
+    comments."""
     lines = source.split("\n")
     place, before = (1, 0), ""
 

@@ -1,4 +1,4 @@
-"""Formulas of a page as data, with some of their names left open: what a figure that moves evaluates."""
+"""A page's formulas as data, with some of their names left open, for an interactive figure to evaluate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CACHE_ITEM = 2  # bytes of an element of the cache without a size of its own
 
 
 class Tree:
-    """A formula that depends on a size that moves; `data` is for `views.charts.bar_values`."""
+    """A formula that depends on a size that varies; `data` is for `views.charts.bar_values`."""
 
     def __init__(self, data: list[Any]):
         self.data = data
@@ -82,7 +82,7 @@ def formula_tree(
     source: str, owners: Mapping[str, Model | Accelerator], moving: Mapping[str, Sequence[int]]
 ) -> list[Any]:
     """A formula over models and machines, `m.n_layers * context`, as data; `moving` has the stops of each size that
-    moves.
+    varies.
 
     A cost that depends on the context moves with it, if `context` is such a size, and the costs of a square image move
     with its `side`, in pixels. `m.weights_in_q4_k_m` are the bytes of the weights in a format, `m.read_in_q4_k_m` those
@@ -136,7 +136,7 @@ def _of_machine(of: Accelerator, name: str) -> int:
 
 
 def _of_images(model: Model, name: str, sides: Sequence[int]) -> list[list[int]]:
-    """What a square image costs at each stop of its side. Raises `Problem`."""
+    """The cost of a square image at each stop of its side. Raises `Problem`."""
     towers = [component for component in model.components if component.reads == "image"]
     if not towers:
         raise Problem(f"{model.slug} reads no images", "choose a model with a vision tower")

@@ -1,6 +1,6 @@
 """The kit for HTML: inert text, elements, tables.
 
-`Html` goes into a page unchanged. Any other string is text, and made inert when it enters an element: none of its
+`Html` goes into a page unchanged. Any other string is text, and is made inert when it enters an element: none of its
 characters has a meaning for the browser, Markdown or Jinja. Every piece is one line, so that a macro call works in a
 sentence, a list or an indented block.
 """
@@ -21,7 +21,7 @@ _TAG = re.compile(r"<[^>]*>")
 _REFERENCES = {chr(n): f"&#{n};" for n in range(128)}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
-Link = Callable[[str], str | None]  # from a link's target to its address; None if the site has no such page
+Link = Callable[[str], str | None]  # from a link's target to its URL; None if the site has no such page
 
 
 class Html(Markup):
@@ -52,14 +52,14 @@ def text(content: Any) -> Html:
 
 @lru_cache(maxsize=16384)
 def _inert(plain: str) -> Html:
-    """Each character with a meaning in some syntax, as a character reference."""
+    """Each character that some syntax interprets, as a character reference."""
     if not plain.isprintable():
         plain = _CONTROL.sub(" ", plain)
     return made(_ACTIVE.sub(lambda m: _REFERENCES[m[0]], plain))
 
 
 def html(template: str, *values: object, **named: object) -> Html:
-    """HTML with a value for each pair of braces: `html("<b>{}</b> of {:,}", name, 1000)`; without values, as it is."""
+    """HTML with a value for each pair of braces: `html("<b>{}</b> of {:,}", name, 1000)`; without values, unchanged."""
     inert = []
     for value in values:
         kind = type(value)
@@ -101,13 +101,13 @@ def tag(name: str, /, *content: object, **attributes: object) -> Html:
 
 
 def anchor(content: object, address: str | None) -> Html:
-    """A link, or its text alone if there is no address."""
+    """A link, or just its text if there is no URL."""
     inside = text(content)
     return made(f'<a href="{text(address)}">{inside}</a>') if address else inside
 
 
 def linked(content: object, to: str, link: Link | None) -> Html:
-    """A link to a page by its subject; its text alone if there are no links, or no such page."""
+    """A link to a page by its subject; just its text if there are no links, or no such page."""
     return anchor(content, link(to) if link else None)
 
 
@@ -137,7 +137,7 @@ def block(*parts: object, **attributes: object) -> Html:
 
 
 def conventions(*sentences: str) -> Html:
-    """The small print next to a table; empty sentences are left out, and all of it if every one is empty."""
+    """The small print next to a table; empty sentences are left out, and all of it is if every sentence is empty."""
     said = joined(filter(None, sentences), " ")
     return tag("p", said, cls="ep-conventions") if said else NOTHING
 
@@ -155,8 +155,8 @@ def number(title: str) -> Column:
 
 
 class Cell(NamedTuple):
-    """A cell with more than content: over several columns, of another kind than its column, or with its own sort
-    key."""
+    """A cell with more than content: one that spans several columns, has another kind than its column, or has its own
+    sort key."""
 
     content: object
     span: int = 1
@@ -166,8 +166,8 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row with more than cells: with a class, data, or an address in the page (`anchor`); the first cell is the
-    heading of the row, or of the rows below it (`rowgroup`)."""
+    """A row with more than cells: with a class, data, or an anchor; the first cell is the heading of the row, or of the
+    rows below it (`rowgroup`)."""
 
     cells: Iterable[object]
     cls: str | None = None
@@ -177,7 +177,7 @@ class Row(NamedTuple):
 
 
 def heading(title: object, span: int, id: str | None = None) -> Row:
-    """The row above a group of rows; with an address, it can be linked to."""
+    """The row above a group of rows; with an anchor, it can be linked to."""
     return Row([Cell(title, span)], "ep-part", scope="rowgroup", id=id)
 
 
@@ -192,8 +192,7 @@ def table(
     name: str,
     cls: str = "ep-table",
 ) -> Html:
-    """A table that scrolls sideways on its own. Its bodies hold rows, a row holds a cell or a content for each
-    column."""
+    """A table that scrolls sideways on its own. Its bodies hold rows; a row has a cell or content for each column."""
     columns = [column if isinstance(column, Column) else Column(column) for column in columns]
     are_numbers = tuple([column.is_number for column in columns])
     head = _head(tuple([text(column.title) for column in columns]), are_numbers)
@@ -208,7 +207,7 @@ def table(
 
 @lru_cache(maxsize=1024)
 def _head(titles: tuple[Html, ...], are_numbers: tuple[bool, ...]) -> Html:
-    """The row of headings, which many tables have."""
+    """The row of headings, which many tables share."""
     cells = [
         tag("th", title, scope="col", cls="num" if is_number else None) if title else tag("td")
         for title, is_number in zip(titles, are_numbers)

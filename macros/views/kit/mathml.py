@@ -41,7 +41,7 @@ def _called(function: str, *arguments: object) -> Any:
 
 
 def close() -> None:
-    """Release the context's memory (in the live preview, when it forgets this module)."""
+    """Releases the context's memory (in the live preview, when it unloads this module)."""
     with _turn:
         if _engine.context is not None:
             atexit.unregister(_engine.context.close)
@@ -54,7 +54,7 @@ SPACE = '<mspace width=".22em"></mspace>'
 LONG = 24  # characters: a longer formula is split, and a longer term is split at multiplications too
 
 
-# The LaTeX source on a formula's first piece, for the page's copy in Markdown. Published pages are without it.
+# The LaTeX source on a formula's first piece, for the page's copy in Markdown. Published pages do not have it.
 TEX = "data-tex"
 
 
@@ -65,10 +65,10 @@ def without_tex(html: str) -> str:
 
 
 def wrapping(latex: str, display: bool = False) -> str:
-    """A formula as MathML in pieces, between which a line may break: no browser breaks a line inside of `<math>`.
+    """A formula as MathML in pieces, between which a line may break: no browser breaks a line inside `<math>`.
 
-    A term that is split itself is held together in a `<span class="ep-addend">` as long as a line is wide enough. The
-    first piece has the LaTeX of the whole in `TEX`, in characters that Markdown does not interpret.
+    A term that is itself split is held together in a `<span class="ep-addend">` as long as a line is wide enough. The
+    first piece has the LaTeX of the whole formula in `TEX`, in characters that Markdown does not interpret.
     """
     prepare([latex], display)
     said = re.sub(r"[^a-zA-Z0-9 ]", lambda m: f"&#{ord(m[0])};", " ".join(latex.split()))
@@ -168,15 +168,15 @@ def _letters(latex: str) -> int:
 
 
 def _without_styles(element: str) -> str:
-    """The same without style attributes, which the site's content security policy forbids: classes replace them, and a
-    negative space is an element."""
+    """Replaces style attributes, which the site's content security policy forbids, with classes; a negative space
+    becomes an element."""
     element = re.sub(r' style="padding-left:[\d.a-z]+;padding-right:[\d.a-z]+;"', " data-cell", element)
     element = element.replace(' style="display:block math;"', "").replace(' style="math-depth:0;"', ' data-depth="0"')
     return re.sub(r'<mrow style="margin-left:(-[\d.]+em);"></mrow>', r'<mspace width="\1"></mspace>', element)
 
 
 def meant_command(name: str) -> str:
-    """`did you mean "\\sqrt"?` for the nearest of Temml's own names; empty for none."""
+    """`did you mean "\\sqrt"?` for the nearest of Temml's own names; empty if there is none."""
     known = re.findall(r'"\\\\([a-zA-Z]{2,})"', TEMML.read_text("utf-8"))
     begins = sorted({one for one in known if len(one) > 2 and name.startswith(one)}, key=len)
     return nearest(name, set(known)).replace('"', '"\\', 1) or (f'did you mean "\\{begins[-1]}"?' if begins else "")

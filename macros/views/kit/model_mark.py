@@ -9,7 +9,7 @@ from ...catalogue.models import Model
 
 
 def model_mark(model: Model) -> str:
-    """The slug of a preset; for any other config a hash of it, since its path is nobody else's business."""
+    """The slug of a preset; for any other config a hash of it, since its path is private."""
     if model.preset:
         return model.slug
     return blake2b(json.dumps(model.whole, sort_keys=True, default=str).encode(), digest_size=6).hexdigest()

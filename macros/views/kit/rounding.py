@@ -58,7 +58,7 @@ def _quotient(above: int, below: int, digits: int) -> str:
 
 
 def scaled(value: int | Fraction, units: dict[str, int], digits: int = DIGITS) -> tuple[str, str]:
-    """The number in the largest unit that it reaches; the table begins with the smallest."""
+    """The number in the largest unit that it reaches; the table starts with the smallest."""
     above, below = value.as_integer_ratio()
     (unit, size), amount = next(iter(units.items())), abs(above)
     for larger, its_size in units.items():

@@ -49,7 +49,7 @@ def in_symbols(shape: Iterable[Dim]) -> Html:
 
 @cache
 def of_expressions(sizes: tuple[Poly, ...]) -> Html:
-    """The same, from the expressions of the sizes."""
+    """`in_symbols`, from the expressions of the sizes."""
     return _bracketed(map(expression, sizes))
 
 

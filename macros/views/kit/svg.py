@@ -1,4 +1,4 @@
-"""The kit for SVG: elements, labels, marks, scales, axes, legends, and the space that a text takes.
+"""The kit for SVG: elements, labels, marks, scales, axes, legends, and the space that text takes.
 
 Color is never the only difference: an area has its pattern, a point its mark. Colors are those of the site's style
 sheet, with a default for a page without it.
@@ -42,8 +42,8 @@ TEXT = Frame("wide", 640, 372, (46, 10, 630, 336))  # as wide as the text
 
 
 def element(name: str, /, *content: object, **attributes: object) -> Html:
-    """An element of a drawing: fractions to one place, `_` for `-`, `cls` the class; an attribute that is None is left
-    out."""
+    """An element of a drawing: fractions to one place, `_` for `-`, `cls` for the class; an attribute that is None is
+    left out."""
     given = ""
     for key, value in attributes.items():
         if value is not None:
@@ -289,7 +289,7 @@ class Scale(NamedTuple):
         return start + (end - start) * (value - a) / (b - a)
 
     def each(self, values: Iterable[float]) -> list[float]:
-        """The same for many values, three times as fast."""
+        """Like calling the scale on each of many values, but three times as fast."""
         a, b, start, end, is_log = self
         if is_log:
             a, b, values = _log(a), _log(b), map(maths.log, values)
@@ -350,7 +350,7 @@ def box_distance(a: Box, b: Box) -> float:
 
 
 def spread(wanted: list[float], gap: float, top: float, bottom: float) -> list[float]:
-    """Ascending positions at least a gap apart, near the desired ones."""
+    """Ascending positions at least a gap apart, close to the desired ones."""
     places = []
     for y in wanted:
         places.append(max(y, places[-1] + gap if places else top))
@@ -374,8 +374,8 @@ def figure(
     kind: str = "table",
     is_wide: bool = False,
 ) -> Html:
-    """One or more panels side by side if there is room, their caption, and, unless it is elsewhere, the same as a table
-    or list that opens on a click.
+    """One or more panels, side by side if there is space, their caption, and, unless it is elsewhere, the same as a
+    table or list that opens on a click.
     """
     drawings = tuple(drawings)
     panels = tag("div", *(tag("div", drawing) for drawing in drawings), cls=f"ep-panels{' wide' if is_wide else ''}")

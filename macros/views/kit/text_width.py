@@ -1,12 +1,12 @@
-"""The width of a text in the site's own font, so that the build can draw a box around it."""
+"""The width of text in the site's own font, so that the build can draw a box around it."""
 
 from __future__ import annotations
 
 from functools import cache
 from itertools import repeat
 
-# Widths of characters in thousandths of the font's size, by weight, as Chromium measures the vendored Source Sans 3;
-# a test in the browser holds them. Kerning makes a text a little narrower than their sum.
+# Widths of characters in thousandths of the font's size, by weight, as Chromium measures the vendored Source Sans 3; a
+# browser test checks them. Kerning makes text a little narrower than their sum.
 _CHARACTERS = "".join(map(chr, range(32, 127))) + "·×’“”–—…−"
 _WIDTHS = {
     400: """
@@ -37,7 +37,7 @@ def text_width(text: str, size: float, weight: int = 400) -> float:
 
 @cache
 def held(text: str, size: float, weight: int, room: float) -> dict[str, object]:
-    """The attributes that fix a text's width in any font, if another font could overflow its space."""
+    """The attributes that fix the width of text in any font, if another font could overflow its space."""
     if max(text_width(text, size, weight) * WIDER, size * len(text) * MONOSPACE) <= room:
         return {}
     widths = WIDTHS[weight]

@@ -86,7 +86,7 @@ def evaluate(model: Model, source: str, context: int | None = None) -> int | Fra
 
 
 def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | None]) -> int | Fraction:
-    """A formula's value; `lookup(owner, name)` gives a name's, `big.d_model` being ("big", "d_model"). Raises
+    """A formula's value; `lookup(owner, name)` gives that of a name, where `big.d_model` is ("big", "d_model"). Raises
     `Problem`."""
 
     def of(node):
@@ -133,10 +133,10 @@ def _root(x: Fraction) -> Fraction:
 def calc(
     expression: str, *, context: int | None = None, unit: str | None = None, digits: int | None = None, **models: str
 ) -> str:
-    """A formula over one or several models, each with a name of your choice: `calc("big.d_model / small.d_model",
+    """A formula over one or several models, each under a name of your choice: `calc("big.d_model / small.d_model",
     big="…", small="…")`.
 
-    The unit `%` gives a share, `+%` a difference with its sign; a part's or tensor's name stands for its parameters.
+    The unit `%` gives a share, `+%` a difference with its sign; a part's or tensor's name means its parameters.
     """
     asked = {owner: known for owner, slug in models.items() if (known := disclosure.model(slug))}
     if len(asked) < len(models):
@@ -210,8 +210,8 @@ COUNTABLE = (*ALIASES, *(f.name for f in FIGURES.values() if f.unit in (PARAMETE
 
 
 def count(model: Model, what: str) -> int:
-    """Parameters: of the whole by one of the counts, of a part (`attention`), or of the tensors whose name ends so
-    (`q_proj`)."""
+    """Parameters: of the whole model by one of the counts, of a part (`attention`), or of the tensors whose name ends
+    this way (`q_proj`)."""
     if what in COUNTABLE:
         return int(number(model, what))
     parts = [p for p in model.counts.parts if p.name == what]
@@ -252,13 +252,13 @@ def column_title(name: str) -> str:
 
 
 def in_order(released: object) -> str:
-    """A sort key for dates: a year or a month alone sorts after the dates within it."""
+    """A sort key for dates: a year or a month sorts after the dates within it."""
     return str(released).ljust(10, "~")
 
 
 @lru_cache(maxsize=2048)
 def date(released: object, is_short: bool = False) -> str:
-    """A date as 18 April 2024, short as 18 Apr 2024; `2024-04` as April 2024."""
+    """A date as 18 April 2024, or in short form 18 Apr 2024; `2024-04` as April 2024."""
     month_and_year = "%b %Y" if is_short else "%B %Y"
     if isinstance(released, datetime.date):
         return f"{released.day} {released:{month_and_year}}"

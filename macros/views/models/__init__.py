@@ -1,1 +1,1 @@
-"""What the pages of models and families show: fact sheet, sources, checks, changes between generations."""
+"""The contents of the pages of models and families: fact sheet, sources, checks, changes between generations."""

@@ -154,7 +154,7 @@ class Point(NamedTuple):
 
 
 def timeline(since: int | None = None, show: str = "both", link: Link | None = None) -> Html:
-    """Every model’s parameters by the date of release, or since a year, with the largest of their time named: as a
+    """Every model’s parameters by date of release, optionally since a year, with the largest of their time named: as a
     chart and a table, or one of them."""
     if since is not None and not any(one.year >= since for one in dated_models()):
         raise Problem("no model is as new", "give an earlier year").about("since", since)
@@ -249,7 +249,7 @@ def _links(link: Link | None) -> tuple[str | None, ...]:
 
 
 def _ends(points: Sequence[Point]) -> tuple[Point, Point]:
-    """The lowest and the highest point, the earliest of equal ones."""
+    """The lowest and the highest point; the earliest of equal ones."""
     return min(points, key=lambda p: p.value), max(points, key=lambda p: p.value)
 
 
@@ -316,7 +316,8 @@ Ticks = Callable[[float, float], list[tuple[float, str]]]
 
 
 def _ticks(least: float, most: float, write: Callable[[Fraction | int], str]) -> list[tuple[float, str]]:
-    """Round values on a logarithmic axis: of one size doublings, or steps of 1, 2 and 5; of several, powers of ten."""
+    """Round values on a logarithmic axis: doublings, or steps of 1, 2 and 5, within one order of magnitude; powers of
+    ten otherwise."""
     if most < 1.3:
         return [(v, _share(Fraction(v).limit_denominator(1000))) for v in _steps(least, most)]
     if write is rounding.decimal_bytes:
@@ -344,8 +345,8 @@ def _drawn(
     is_by_size: bool,
     ticks: Ticks,
 ) -> Callable[[Frame], Html]:
-    """The chart in a frame: points, the median of each year as a line, some names, and room for a reader's own model,
-    which a script marks by the name of the `choice` and both scales."""
+    """The chart in a frame: points, the median of each year as a line, some names, and space for the reader's own
+    model, which a script marks by the name of the `choice` and both scales."""
     ys = [float(p.value) for p in points]
     xs = [p.x for p in points]
     medians = {} if is_by_size else _medians(points)
@@ -365,7 +366,7 @@ def _drawn(
             x_title = "released"
         drawn = [axes(x, y, x_ticks, ticks(y.least, y.most), x_title, title)]
         places = [(x(p.x), y(float(p.value))) for p in points]
-        # On a phone a point is too small to be hit: the links are those of the table.
+        # On a phone, a point is too small to tap: the links are those of the table.
         for i, kind in enumerate(KINDS):
             mine = [(*place, p.said, to) for p, place, to in zip(points, places, links) if p.one.kind == i]
             drawn.append(named_marks(kind, mine) if is_wide else marks(kind, ((a, b) for a, b, *_ in mine)))
@@ -393,7 +394,7 @@ def _drawn(
 def _names(
     named: Iterable[Point], x: Scale, y: Scale, places: Sequence[tuple[float, float]], frame: Frame
 ) -> list[Html]:
-    """The names of some points, latest first, if there is room next to them."""
+    """The names of some points, latest first, if there is space next to them."""
     left, top, _, bottom = frame.plot
     taken: list[Box] = [(a - 3, b - 3, a + 3, b + 3) for a, b in places]
     drawn: list[Html] = []

@@ -91,7 +91,7 @@ def _chart(slugs: tuple[str, ...]) -> Html:
 
 
 def _share(model: Model, context: int) -> Fraction:
-    """The cache as a share of a key and a value of the model's width in each layer, at 2 bytes an element."""
+    """The cache as a share of a key and a value of the model's width in each layer, at 2 bytes per element."""
     whole = 2 * 2 * design.n_layers(model.counts) * context * model.counts.values()["d_model"]
     return Fraction(model.counts.cache_bytes(context), whole)
 
@@ -101,7 +101,7 @@ def _percent(share: Fraction) -> str:
 
 
 def _names(slugs: tuple[str, ...]) -> dict[str, str]:
-    """Each model's kind of attention by its usual abbreviation, with the model's name if two are alike."""
+    """Each model's kind of attention by its usual abbreviation, with the model's name if two are the same."""
     names: dict[str, str] = {}
     for slug in slugs:
         words = experts_and_attention(presets.model(slug))[1].split(", ")

@@ -1,4 +1,4 @@
-"""The KV cache that each token adds, beside that of the models of the same family and of Llama 3 8B."""
+"""The KV cache that each token adds, next to that of the models of the same family and of Llama 3 8B."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST = 6  # models
 
 @disclosure.view("its KV cache", with_others=True)
 def cache_peers(model: Model, link: Link | None = None) -> Html:
-    """The bytes that each token adds to the KV cache, beside models of the same family and Llama 3 8B, as bars and the
+    """The bytes that each token adds to the KV cache, next to models of the same family and Llama 3 8B, as bars and the
     same as a table; nothing for a model that caches no token."""
     own, slugs = figures(model.slug).cache_bytes_per_token, _peers(model)
     if not own or len(slugs) < 2:
@@ -50,8 +50,7 @@ def cache_peers(model: Model, link: Link | None = None) -> Html:
 
 @memoized
 def _peers(model: Model) -> tuple[str, ...]:
-    """The model, those of its family that are nearest in size, and Llama 3 8B; from the smallest cache to the
-    largest."""
+    """The model, those of its family that are closest in size, and Llama 3 8B; smallest cache first."""
     total = figures(model.slug).total
     near = sorted(relatives(model.slug), key=lambda slug: abs(maths.log(figures(slug).total / total)))
     common = [COMMON] if COMMON in presets.paths() else []

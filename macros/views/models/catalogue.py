@@ -37,7 +37,7 @@ SIZES = (
 CONTEXTS = tuple(2**k for k in (12, 13, 15, 17, 18, 20))
 MEMORY = (1, 4, 8, 16, 24, 48, 80, 160, 320, 640, 1280)
 FORMATS = PUBLISHED, "bfloat16", "fp8", "int8", "int4"
-NEWEST_FIRST = ", newest first"  # as docs/assets/catalogue.mjs says it
+NEWEST_FIRST = ", newest first"  # same as in docs/assets/catalogue.mjs
 COMPARE = "tools/compare.md"  # the page that opens for models selected in a table
 
 
@@ -94,7 +94,7 @@ def catalogue(family: str | None = None, link: Link | None = None, page_link: Li
 
 
 def verified_note(models: list[Preset]) -> Html:
-    """The date on which the sources of these models were last looked up."""
+    """The date on which the sources of these models were last checked."""
     dates = sorted({p.sources.verified for p in models})
     first, last = (tag("time", values.date(d), datetime=iso_date(d)) for d in (dates[0], dates[-1]))
     if len(dates) == 1:

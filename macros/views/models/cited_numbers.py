@@ -1,4 +1,4 @@
-"""Single numbers of a model as sentences to cite: each with its own address, formula, version and checks."""
+"""Single numbers of a model as sentences to cite: each with its own URL, formula, version and checks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SITE = "Every Parameter"
 @memoized
 @disclosure.view("its numbers")
 def cite_numbers(model: Model) -> Html:
-    """The numbers of a model that are cited most, each as text to copy."""
+    """The most cited numbers of a model, each as text to copy."""
     said = (_one(model, key, sentence, formula) for key, sentence, formula in _said(model))
     return block(*said, conventions(caveat([model.slug])))
 
 
 def _said(model: Model) -> Iterable[tuple[str, str, str]]:
-    """(the end of the address, the sentence, where the formula is)."""
+    """(the end of the URL, the sentence, where the formula is)."""
     counts, name = model.counts, model.name
     context = contexts(model)[min(2, len(contexts(model)) - 1)]
     given = Conditions(context)

@@ -106,7 +106,7 @@ def _heads(model: Model) -> Html:
 
 
 def _feed_forward(model: Model) -> tuple[Html, Html]:
-    """The inner width of the feed-forward network, or of one expert; if there are both, both."""
+    """The inner width of the feed-forward network, of one expert, or both if there are both."""
     sizes = model.counts.values()
     known = [name for name in ("d_ff_expert", "d_ff", "d_ff_dense") if name in sizes]
     if "d_ff_unit" in sizes:  # differs between layers
@@ -155,8 +155,8 @@ def _elsewhere(preset: Preset | None) -> Iterable[tuple[str, str]]:
 
 
 def licence_address(preset: Preset) -> str | None:
-    """The address of the source that states the license of a model's weights, where it is a file on GitHub or a page of
-    the hub."""
+    """The URL of the source that states the license of a model's weights, if it is a file on GitHub or a page of the
+    hub."""
     source = preset.licence_source or ""
     if on_github := re.match(r"([\w.-]+/[\w.-]+) on GitHub, ([\w./-]*\w)", source):
         return f"{GITHUB}/{on_github[1]}/blob/HEAD/{on_github[2]}"
@@ -176,7 +176,7 @@ def arxiv_papers(preset: Preset) -> list[str]:
 
 
 def section_summary(slug: str, name: str) -> Html:
-    """The result of a long section of a model's page, in a line that shows while the section is collapsed."""
+    """The result of a long section of a model's page, in a line that is visible while the section is collapsed."""
     return RESULTS[name.partition(" {")[0]](presets.model(slug))
 
 

@@ -1,4 +1,4 @@
-"""The changes in a family from one generation to the next: each model next to the earlier one of its line, and a chart
+"""The changes in a family from one generation to the next: each model next to the earlier one in its line, and a chart
 of sizes."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .catalogue import COMPARE, iso_date
 from .model_page import presets_in_order, release_sort_key
 from .traits import HEADS, KV_HEADS, TRAITS, Trait, trait_values
 
-# Years that weigh as much as a factor of two in size in the search for a model's predecessor.
+# The number of years that weighs as much as a factor of two in size in the search for a model's predecessor.
 HALF_A_YEAR = 0.5
 
 # Name parts of models that were trained further for a special purpose.
@@ -48,7 +48,7 @@ TRAINED_FURTHER = re.compile(r"\bVision\b|Cod(e|er)\b|Distill|Embedding|QwQ|-VL\
 
 
 def family_members(family: str) -> list[str]:
-    """The models of a family in the order of release; on the same day, the smallest first. Raises `Problem`."""
+    """The models of a family in the order of release; within a day, smallest first. Raises `Problem`."""
 
     def order(slug: str) -> tuple[str, int]:
         preset = presets.preset(slug)
@@ -83,7 +83,7 @@ def figures(slug: str) -> Figures:
 
 
 def relatives(slug: str) -> list[str]:
-    """The models of a model's family with known sizes, itself included. Only the family's files are read, so a page
+    """The models of a model's family with known sizes, including itself. Only the family's files are read, so a page
     depends on no other family."""
     family = families.of_family(presets.preset(slug).family)
     return [one for one in family if presets.preset(one).config is not None]
@@ -91,8 +91,8 @@ def relatives(slug: str) -> list[str]:
 
 @memoized
 def predecessor(model: Model) -> Model | None:
-    """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
-    is. A model that was trained further for one purpose begins no line."""
+    """The earlier model in the same line: the closest in size and time among those released before it, of its kind if
+    there is one. A model that was further trained for one purpose starts no line."""
     released, own = released_of(model.slug), figures(model.slug)
     earlier = [
         slug
@@ -167,7 +167,7 @@ def family_changes(family: str, link: Link | None = None, page_link: Link | None
 
 
 def _changed(slug: str, shown: list[int], link: Link | None) -> list:
-    """The row of a model, compared with the earlier one of its line."""
+    """The row of a model, compared with the earlier one in its line."""
     preset, model = presets.preset(slug), disclosure.model(slug)
     head = linked(preset.name, slug, link) + _was(
         tag("time", values.date(preset.released), datetime=iso_date(preset.released))
@@ -300,7 +300,7 @@ def kind_of(m: Model) -> Kind:
 
 
 def _ticks(least: float, most: float) -> list[tuple[float, str]]:
-    """Powers of ten; within a narrow range, doublings of one."""
+    """Powers of ten; within a narrow range, doublings."""
     if most / least > 100:
         return powers(least, most)
     start = 10 ** maths.floor(maths.log10(least))
@@ -323,7 +323,7 @@ PLACES = (
 def _room(
     name: str, own: tuple[float, float], others: list[tuple[float, float]], taken: list[Box], frame: Frame
 ) -> tuple[tuple[float, float, str], Box] | None:
-    """The box for a name next to its point, without overlap and clearly nearer to it than to any other point."""
+    """The box for a name next to its point, without overlap and clearly closer to it than to any other point."""
     left, top, _, bottom = frame.plot
     for dx, dy, side in PLACES:
         x, y = own[0] + dx, own[1] + dy

@@ -30,7 +30,7 @@ WIDTHS = ("wide", 430), ("broad", 320)  # a drawing that takes two places, or do
 
 
 class Entry(NamedTuple):
-    """A model type: the model that stands for it, how many have it, and the types with the same forward pass."""
+    """A model type: the model that represents it, how many have it, and the types with the same forward pass."""
 
     model_type: str
     model: Model
@@ -91,7 +91,7 @@ def _entries_of(slugs: tuple[str, ...]) -> tuple[Entry, ...]:
 
 
 def _as_they_are(models: list[Model], among: list[Model]) -> tuple[Entry, ...]:
-    """Outlines of models, without the words that the outlines of others imply."""
+    """Outlines of models, without removing the words that they imply."""
     implied = implied_words(map(outline, among))
     return tuple(Entry(m.model_type, m, 1, (), outline(m).but(implied)) for m in models)
 
@@ -254,7 +254,7 @@ def _form(entries: Iterable[Entry]) -> Html:
 
 
 def gallery_summary() -> Html:
-    """How many types of the catalog have only boxes of the common block, and which boxes are marked in most others."""
+    """How many types in the catalog have only boxes of the common block, and which boxes are marked in most others."""
     entries = catalog_entries()
     marked: Counter[str] = Counter()
     for entry in entries:

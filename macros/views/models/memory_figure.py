@@ -21,15 +21,15 @@ from ..kit.conventions import caveat
 from ..kit.html import Html, conventions, html, tag
 from ..kit.svg import ACCENT, DATA, PAPER, WEIGHT, Kind, area, element, label, line, patterns, svg
 
-FORMATS = ((PUBLISHED,), ("Q8_0", "int8"), ("Q4_K_M", "int4"))  # of each group, the first that a model has
+FORMATS = ((PUBLISHED,), ("Q8_0", "int8"), ("Q4_K_M", "int4"))  # the first format of each group that a model has
 DEVICES = (("rtx-4090", 1), ("h100", 1), ("mi300x", 1), ("h100", 8), ("h100", 16))
-SHARE = 4  # the chosen context is this part of the longest
+SHARE = 4  # the chosen context is this fraction of the longest
 WEIGHTS = Kind("weights", WEIGHT, "hatch")
 
 
 def memory_figure(models: Sequence[str]) -> Html:
     """Weights and cache of the first model against the context, in three formats, with the memory of devices as lines;
-    with a script, a reader chooses the model, the users and the context."""
+    with a script, the reader chooses the model, the users and the context."""
     slugs = (models,) if isinstance(models, str) else tuple(models)
     if not slugs:
         raise Problem("", "give a list of models").about("models", models)
@@ -74,7 +74,7 @@ CAPTION = html(
 
 
 def devices() -> list[areas.Device]:
-    """The devices whose memory is a line, from the smallest."""
+    """The devices whose memory is drawn as a line, smallest first."""
     made = [(accelerator(slug), n) for slug, n in DEVICES]
     return [areas.Device(f"{n} × {a.name}" if n > 1 else a.name, n * a.memory_bytes) for a, n in made]
 
@@ -99,8 +99,8 @@ def _weights(model: Model) -> dict[str, int]:
 
 
 def _data(model: Model) -> list:
-    """What the browser computes with: the slug, the name, the longest context, the weights by format, the cache, the
-    operations that may be the largest."""
+    """The data for the browser's computation: the slug, the name, the longest context, the weights by format, the
+    cache, the operations that may be the largest."""
     return [
         model.slug,
         model.name,
@@ -112,7 +112,7 @@ def _data(model: Model) -> list:
 
 
 def verdict(model: Model, name: str, weights: int, users: int = 1) -> str:
-    """How long the context may be beside the weights on the smallest device that holds them."""
+    """How long the context may be, next to the weights, on the smallest device that holds them."""
     device = areas.device_for(weights, devices())
     if device is None:
         return f"{name}: on none of these devices"

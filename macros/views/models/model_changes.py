@@ -1,4 +1,4 @@
-"""What a model changed: its traits and the steps of its layers beside those of an older one."""
+"""What a model changed: its traits and the steps of its layers compared with those of an older one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMON = "llama3-8b"  # the layer that most later decoders are based on
 
 @disclosure.view("what it changed", with_others=True)
 def model_changes(model: Model, link: Link | None = None, page_link: Link | None = None) -> Html:
-    """What differs from Llama 3 8B, and from the earlier model of its line: traits, the steps of a layer, sizes."""
+    """The differences from Llama 3 8B, and from the earlier model in its line: traits, the steps of a layer, sizes."""
     olds = [presets.model(COMMON)] if model.slug != COMMON and COMMON in presets.paths() else []
     older = predecessor(model)
     olds += [older] if older and older.slug != COMMON else []

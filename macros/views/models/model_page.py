@@ -1,4 +1,4 @@
-"""The texts of a model's page besides its tables: its maker, its sources, its checks; cards."""
+"""The texts of a model's page other than its tables: its maker, its sources, its checks; cards."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _part(model: Model) -> Html:
 
 @memoized
 def model_sources(slug: str) -> Html:
-    """The sources of the preset's numbers, and the date of the last lookup."""
+    """The sources of the preset's numbers, and the date of the last check."""
     p = presets.preset(slug)
     facts: list[tuple[object, object]] = [("Config", p.sources.config)]
     of_source: dict[str, list[str]] = {}
@@ -104,7 +104,7 @@ def model_sources(slug: str) -> Html:
 
 
 def _licence_source(p: Preset) -> Html | str:
-    """The source of the license of a model's weights, or the texts that were read without finding one."""
+    """The source of the license of a model's weights, or the sources that were read without finding one."""
     if p.licence_looked_at:
         return html(". Read without finding it: {}", p.licence_looked_at)
     return html(": {}", p.licence_source) if p.licence_source else ""
@@ -243,14 +243,14 @@ def experts_and_attention(model: Model) -> tuple[str, str]:
         attention.append("recurrent")
     if any(k.holds in OF_SOURCE for k in model.counts.kept):
         attention += ["bidirectional", "cross"]
-    if not model.counts.kept:  # caches nothing: an encoder, whose tokens attend to later ones too
+    if not model.counts.kept:  # caches nothing: an encoder, whose tokens also attend to later ones
         attention.append("no attention" if model.counts.trace.reads_target else "bidirectional")
     return experts, ", ".join(attention)
 
 
 @memoized
 def presets_in_order() -> tuple[tuple[str, Preset], ...]:
-    """Every slug with its preset: by family, then by release; on the same day, the smallest first."""
+    """Every slug with its preset: by family, then by release; within a day, smallest first."""
 
     def order(slug: str, preset: Preset) -> tuple:
         size = presets.model(slug).counts.total if preset.config else 0
@@ -266,7 +266,8 @@ def release_sort_key(p: Preset) -> str:
 
 
 def cache_growth_text(model: Model, unit: str) -> str:
-    """The same, with the later value once windows are full: `507,904 bytes per token, later 81,920`."""
+    """The growth of the cache in words, with the later value once windows are full: `507,904 bytes per token, later
+    81,920`."""
     now, later = design.cache_growth(model.counts), model.counts.cache_bytes_per_token()
     return f"{now:,} {unit}" + (f", later {later:,}" if later != now else "")
 

@@ -1,4 +1,4 @@
-"""What a newcomer asks about a model first: on which machine it runs, and what is special about it."""
+"""What a newcomer asks about a model first: which machine it runs on, and what is special about it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..kit.html import Html, html, joined
 from .atlas import CHOICES, Choice
 from .memory_figure import devices
 
-FEWEST = 5  # models, itself included, of which one can stand out
-MOST = Fraction(3, 4)  # of the others lie on one side of a choice that stands out
+FEWEST = 5  # minimum number of models, including itself, for one to stand out
+MOST = Fraction(3, 4)  # share of the others that must be on one side of a choice that stands out
 
 
 class Place(NamedTuple):
-    """How a model's choice compares with the others of its size: whether it is larger or smaller than theirs, and than
-    how many of how many."""
+    """How a model's choice compares with the others of its size: whether it is larger or smaller than theirs, and how
+    many of how many it exceeds or falls below."""
 
     choice: Choice
     value: Fraction
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 @disclosure.view("where it fits and what is unusual", with_others=True)
 def model_answers(model: Model) -> Html:
-    """The smallest machine that holds a model's weights as published, and that choice by which it stands out among the
+    """The smallest machine that holds a model's weights as published, and the choice by which it stands out among the
     models of its size."""
     return joined([_machine(model), _special(model.slug)], " ")
 
@@ -55,8 +55,8 @@ def _with_article(name: str) -> str:
 @memoized
 @cached_on_disk
 def _choices(slug: str) -> list[str | None]:
-    """The total and each of CHOICES, as text; nothing for a model whose sizes are not public, or whose preset is wrong:
-    its own page says so."""
+    """The total and each of CHOICES, as text; empty for a model whose sizes are not public, or whose preset is wrong:
+    its own page reports that."""
     try:
         model = disclosure.model(slug)
     except Problem:
@@ -91,7 +91,7 @@ def _known(slug: str) -> tuple[Fraction | None, ...]:
 
 
 def _peers(slug: str) -> list[tuple[Fraction | None, ...]]:
-    """The choices of all models of half to twice a model's size, its own included."""
+    """The choices of all models of half to twice a model's size, including its own."""
     total = _known(slug)[0] or 0
     return [one for other in presets.readable() if (one := _known(other)) and total <= 2 * (one[0] or 0) <= 4 * total]
 

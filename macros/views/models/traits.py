@@ -1,4 +1,4 @@
-"""Differences between models besides size: norms, positions, activation, experts, biases, context."""
+"""Differences between models other than size: norms, positions, activation, experts, biases, context."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def experts(m: Model) -> str:
     return " to ".join(dict.fromkeys((said[0], said[-1]))) + (f" and {shared} shared" if shared else "")
 
 
-# Token mixers whose role is not named so.
+# Token mixers whose role does not have that name.
 MIXERS: dict[Role | None, str] = {Role.CROSS_ATTENTION: "cross-attention"}
 
 
@@ -88,7 +88,7 @@ INNER_BIASES = CONVOLUTION + STEP_SIZE + CHOICE + BY_PLACE
 
 
 def inner_biases(m: Model) -> dict[str, bool]:
-    """The parts of a layer besides its matrices that have a bias."""
+    """The parts of a layer, other than its matrices, that have a bias."""
     names = [w.name for w in m.counts.weights + m.counts.buffers if w.layers is not None]
     of_layers = [
         node
@@ -150,7 +150,7 @@ def window(m: Model) -> int | None:
 
 @memoized
 def activation(m: Model) -> str:
-    """The activation function of the first feed-forward network, or otherwise of the token mixer, and whether it is
+    """The activation function of the first feed-forward network, or else of the token mixer, and whether it is
     gated."""
     for category in (Category.FEED_FORWARD, Category.MIXING):
         for part in (p for p in m.counts.parts if p.category is category):
@@ -172,9 +172,9 @@ def activation(m: Model) -> str:
 
 
 class Trait(NamedTuple):
-    """A trait that models are compared by: its column, and its value (None if a model has none).
+    """A trait by which models are compared: its column, and its value (None if a model has none).
 
-    `is_known` says that None means that a model has none, not that its source does not say.
+    `is_known` says that None means that a model has none, rather than that its source does not say.
     """
 
     column: Column

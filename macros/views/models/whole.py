@@ -1,4 +1,4 @@
-"""Checks that a model's page builds and is complete: what the tests of the site would find, for one model."""
+"""Checks that a model's page builds and is complete: what the site's tests would find, for one model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..trace import operations, walkthrough
 from ..words import descriptions
 from . import cache_peers, memory_figure, model_changes, model_page
 
-FEWEST = 3  # other models of a family with one value, from which on another value is conspicuous
+FEWEST = 3  # other models of a family with the same value, from which on a different value is conspicuous
 USUAL = "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "hidden_act"
 PACKAGE = Path(__file__).parents[2]
 
@@ -51,7 +51,7 @@ PARTS: dict[str, Callable[[str], object]] = {
 
 
 def lacking(slug: str) -> Iterator[str]:
-    """A line for each thing that is missing or wrong, with its file and the fix; nothing for an undisclosed model."""
+    """A line for each thing that is missing or wrong, with its file and the fix; empty for an undisclosed model."""
     if presets.preset(slug).config is None:
         return
     model = presets.model(slug)
@@ -77,7 +77,7 @@ def lacking(slug: str) -> Iterator[str]:
 
 
 def without_terms(model: Model) -> Iterator[str]:
-    """A line for each step without a term of the field, and for each term that the glossary does not explain."""
+    """A line for each step for which the field has no term, and for each term that the glossary does not explain."""
     said: dict[tuple[str, str], None] = {}  # (title, terms)
     listed: list[operations.Operation | operations.Section] = [operations.sections(model)]
     for one in listed:
@@ -97,7 +97,7 @@ def without_terms(model: Model) -> Iterator[str]:
 
 
 def links_to_nothing(parts: Mapping[str, str]) -> Iterator[str]:
-    """A line for each part of a page that links to a missing anchor or address."""
+    """A line for each part of a page that links to a missing anchor or URL."""
     there = {unescape(name) for text in parts.values() for name in _ID.findall(text)}
     for part, text in parts.items():
         wrong = [to for to in dict.fromkeys(map(unescape, _HREF.findall(text))) if not _leads_on(to, there)]
@@ -116,23 +116,23 @@ def _leads_on(to: str, anchors: set[str]) -> bool:
         return unquote(to[1:]) in anchors or to[1:] in anchors
     if ":" in to.partition("/")[0]:
         return to.startswith("mailto:") or bool(re.match(r"https?://[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:[/?#]\S*)?$", to))
-    return True  # of another page, which the site's own build knows
+    return True  # on another page, which the site's own build checks
 
 
 def is_drawn() -> bool:
-    """Whether the parts of pages can be made: their formulas need V8, of the extra `site`."""
+    """Whether the parts of pages can be built: their formulas need V8, from the extra `site`."""
     return find_spec("py_mini_racer") is not None
 
 
 def where(error: BaseException) -> str:
-    """The line of the package on which an error happened."""
+    """The line of the package where an error happened."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
     return f"macros/{Path(frames[-1].filename).relative_to(PACKAGE)}:{frames[-1].lineno}: " if frames else ""
 
 
 def unusual(slug: str) -> Iterator[str]:
-    """A line for each value that no other model of the family and the type has, where those agree, and that the preset
-    does not confirm by a source of its own."""
+    """A line for each value that no other model of the family and the type has, if those agree, and that the preset
+    does not confirm with a source of its own."""
     preset = presets.preset(slug)
     if preset.config is None:
         return

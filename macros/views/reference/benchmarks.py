@@ -1,5 +1,5 @@
-"""The course of the benchmarks, from `benchmarks.toml`, which `python -m tests.benchmarks` writes: ratios within a run,
-so that the machine matters little.
+"""The history of the benchmarks, from `benchmarks.toml`, which `python -m tests.benchmarks` writes: ratios within a
+run, so that the machine matters little.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WIDTH, HEIGHT = 120, 30  # of a sparkline
 
 
 class Figure(NamedTuple):
-    """A ratio that is measured: its title, its unit, and whether more is better."""
+    """A measured ratio: its title, its unit, and whether more is better."""
 
     title: str
     unit: str
@@ -56,7 +56,7 @@ FIGURES = {
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One run: when, of which commit, on which machine; of each figure the median, and the quartiles around it."""
+    """One run: the time, the commit, the machine; for each figure the median, and the quartiles around it."""
 
     date: datetime.date
     commit: str
@@ -102,7 +102,7 @@ def benchmark(name: str) -> str:
 
 
 def benchmarks_table() -> Html:
-    """Each ratio of the latest run with the quartiles around it, and after a second run its change and its course."""
+    """Each ratio of the latest run with the quartiles around it, and after a second run its change and its history."""
     rows, has_course = [], len(runs()) > 1
     for name, figure in FIGURES.items():
         if not (points := course(name, runs())):

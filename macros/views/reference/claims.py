@@ -82,7 +82,7 @@ def _sizes(claim: Claim) -> Lookup | None:
         return _nothing
 
     def lookup(owner: str | None, name: str) -> int | Fraction:
-        if owner is not None and None in models:  # a tensor by two parts of its name
+        if owner is not None and None in models:  # a tensor given by two parts of its name
             return values.number(models[None], f"{owner}.{name}", claim.context)
         if owner not in models:
             raise Problem(f"the claim “{claim.said}” names the model {owner!r}", f"correct {place(CLAIMS)}")
@@ -154,7 +154,7 @@ def _claim(claim: Claim, link: Link | None) -> list:
 
 
 def token_ids_claim() -> Html:
-    """The claimed token ids of the sentence next to GPT-2's own, and how many differ."""
+    """The claimed token ids of the sentence next to GPT-2's actual ones, and how many differ."""
     wrong = sum(a != b for a, b in zip(GPT2_IDS_SAID, GPT2_IDS))
     said = [tag("strong", a) if a != b else a for a, b in zip(GPT2_IDS_SAID, GPT2_IDS)]
     return table(
@@ -257,8 +257,8 @@ BY_CHANCE = "exact by chance"
 
 def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
     """One result of a formula over the catalog, for a sentence: `models`, `exact`, `within 5%`, `too low`, `too high`,
-    `lowest`, `highest`; of the exact ones the number that are `exact as assumed`, and the names of those `exact by
-    chance`."""
+    `lowest`, `highest`; among the exact ones the number that are `exact as assumed`, and the names of those that are
+    `exact by chance`."""
     given = results(key)
     if one_of(what, [*COUNTED, BY_CHANCE, "lowest", "highest"], "what") in COUNTED:
         return str(_count(key, what))
@@ -337,7 +337,7 @@ def formula_table(key: str, link: Link | None = None) -> Html:
 
 
 def formula_error_chart(key: str = "12LD2", show: str = "both", link: Link | None = None) -> Html:
-    """A formula's error for every model of the catalog, as a chart and a table, or as one of the two."""
+    """A formula's error for every model of the catalog, as a chart and a table, or just one of them."""
     as_table = None if shown(show) == "chart" else formula_table(key, link)
     if as_table and show == "table":
         return as_table

@@ -27,7 +27,7 @@ OF_ANY_MODEL = {term for role in PLAIN for term in role.term.split(", ")}
 
 
 class Use(NamedTuple):
-    """The use of a mechanism: the model types, and the number of models of the catalog."""
+    """The use of a mechanism: the model types, and the number of models in the catalog."""
 
     types: set[str]
     models: set[str]
@@ -95,7 +95,7 @@ def _class_name(name: str) -> Html:
 
 
 def coverage_predictions() -> Html:
-    """The types whose modules for multi-token prediction are counted, and where a file has their tensors."""
+    """The types whose modules for multi-token prediction are counted, and where their tensors are in a file."""
     models: defaultdict[str, int] = defaultdict(int)
     for model in disclosed_models():
         models[model.model_type] += model.prediction is not None
@@ -126,7 +126,7 @@ def coverage_predictions() -> Html:
 
 
 def coverage_watch() -> Html:
-    """The last look at what other programs know: the versions, and what nothing here has a counterpart for."""
+    """The last check of what other programs support: the versions, and everything that has no counterpart here."""
     look, reasons = last_look(), watch_reasons().reasons
     rows = [
         (package, version, *(rounding.grouped(count[package]) for count in (look.found, look.reasoned)))
@@ -215,13 +215,13 @@ def coverage_vllm() -> Html:
     )
 
 
-# The recipes' word for models that write images or sound.
+# The recipes' word for models that generate images or sound.
 OMNI = ["omni"]
 
 
 @memoized
 def coverage_recipes() -> Html:
-    """The models of vLLM’s recipes: how many are in the catalog, and each other one with the reason."""
+    """The models of vLLM’s recipes: how many are in the catalog, and each of the others with the reason."""
     made, known = vllm_recipes(), set[str]()
     for preset in map(presets.preset, presets.readable()):
         known |= {name.lower() for name in (preset.hub, *preset.aliases) if name}
@@ -241,8 +241,8 @@ def coverage_recipes() -> Html:
 
 
 def coverage_values() -> Html:
-    """Of the catalog's contexts, release dates and licenses, how many another list confirms, and how many have a
-    single source; and the reasons where a list says something else."""
+    """How many of the catalog's contexts, release dates and licenses another list confirms, and how many have a single
+    source; and the reasons where a list disagrees."""
     sums = []
     for what, key in VALUES.items():
         rows = second_sources.held(key)
@@ -299,7 +299,7 @@ def _coverage(name: str, covered: str | None) -> Html:
 
 
 def _terms(node: Node) -> list[str]:
-    """The field's terms of a step; any step that chooses among experts is a router, even if it is a plain linear
+    """The field's terms for a step; any step that chooses among experts is a router, even if it is a plain linear
     map."""
     said = [term for term in terms.of(node).split(", ") if term]
     return [*said, "router"] if node.role is Role.MIXTURE_OF_EXPERTS else said

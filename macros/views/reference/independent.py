@@ -45,7 +45,7 @@ def independent_table(types: Sequence[str] = ()) -> Html:
     """Torch's and transformers' figures for a small model of each type, with the explanation of each difference from
     ours.
 
-    `types` are model types; without them, all.
+    `types` are model types; all of them by default.
     """
     made = comparison()
     for name in types:

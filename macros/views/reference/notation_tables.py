@@ -38,7 +38,7 @@ def notation_table() -> Html:
 
 @cache
 def terms_table() -> Html:
-    """The names of each step or weight, plainly and in the field's terms, with the names of its tensors."""
+    """The names of each step or weight, in plain words and in the field's terms, with the names of its tensors."""
     names: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     roles = ((role, said) for role, said in descriptions.steps().items() if isinstance(role, Role))
     of_steps = [said._replace(term=role.term) for role, said in roles]

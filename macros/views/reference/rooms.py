@@ -1,7 +1,7 @@
 """The rooms of this package, read from its files: which modules they hold and what they import. Nothing is executed.
 
-A room is a folder with modules, or a module beside the folders; `macros` is the entry, `__init__.py` and `__main__.py`.
-A room stands one floor above the highest room that it imports.
+A room is a folder with modules, or a module next to the folders; `macros` is the entry, `__init__.py` and
+`__main__.py`. A room is one floor above the highest room that it imports.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ State = tuple[str, int, int]  # a module's path, modification time in ns, and si
 
 
 def rooms(package: Path = PACKAGE) -> list[Room]:
-    """Every room, from the ground up; on one floor, in alphabetical order."""
+    """Every room, from the bottom up; on one floor, in alphabetical order."""
     return list(_rooms(package, tuple(_states(package))))
 
 
@@ -95,7 +95,7 @@ def _room_of(path: Path) -> str:
 
 
 def _purpose(path: Path) -> str:
-    """The first line of the documentation of a room's first module, which is its `__init__.py`."""
+    """The first line of the docstring of a room's first module, which is its `__init__.py`."""
     documentation = ast.get_docstring(ast.parse(read_text(path))) or ""
     return documentation.partition("\n")[0]
 
@@ -185,7 +185,7 @@ def _with_code(said: str) -> Html:
 
 
 def _as_list(listed: list[Room]) -> Html:
-    """All rooms, from the ground up, in words."""
+    """All rooms, from the bottom up, in words."""
     entries = []
     for one in listed:
         facts = joined((html("{}: {}", title, said) for title, said in _facts(one, listed)), "; ")
@@ -198,7 +198,7 @@ def _as_list(listed: list[Room]) -> Html:
 
 
 def rooms_table() -> Html:
-    """Every package, from the ground up: its folder, its purpose, the packages and the libraries that it imports."""
+    """Every package, from the bottom up: its folder, its purpose, the packages and the libraries that it imports."""
     listed = rooms()
     rows = [
         (code(one.folder), _with_code(one.purpose), *(said for _, said in _facts(one, listed)[:2])) for one in listed

@@ -86,7 +86,7 @@ def _listed(given: object, name: str) -> Iterable[str]:
 
 
 def _labelled(column: object) -> tuple[str, Html]:
-    """A column's figure and its heading: the label given with it, or the figure itself."""
+    """A column's figure and its heading: the given label, or the figure itself."""
     match column:
         case str():
             spelt = _spelt(column)

@@ -1,4 +1,4 @@
-"""A model's total as a formula: symbols, then the same with numbers, part by part."""
+"""A model's total as a formula: symbols, then numbers, part by part."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def part_in_symbols(group: Group, name=latex_name) -> str:
 
 
 def part_in_numbers(group: Group, sizes: Mapping[str, int]) -> str:
-    """The same with every size as a number: `32·(2·32·128·4,096 + …)`; plain text."""
+    """`part_in_symbols` with every size as a number: `32·(2·32·128·4,096 + …)`; plain text."""
 
     def spell(name: str) -> str:
         return f"{sizes[name]:,}"

@@ -1,4 +1,4 @@
-"""The counts of a model that give the maker's headline figure: "7B", "A2.7B"."""
+"""The counts of a model that yield the maker's headline figure: "7B", "A2.7B"."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..kit.html import Html, Link, anchor, block, code, conventions, html, joine
 
 
 def headline(model: Model, said: str) -> Html:
-    """Every count of a model that gives the maker's headline, by rounding or truncation."""
+    """Every count of a model that yields the maker's headline, by rounding or truncation."""
     first_of: dict[int, Reading] = {}
     for reading in readings_of(model, said):
         first_of.setdefault(reading.parameters, reading)
@@ -30,9 +30,9 @@ def headline(model: Model, said: str) -> Html:
 
 
 def matching_readings(said: str, readings: list[Reading]) -> Html:
-    """The readings that give a short figure, each with the method; otherwise the error of the first.
+    """The readings that yield a short figure, each with the method; otherwise the error of the first.
 
-    Of several that are equal to three digits, the first represents all.
+    If several are equal to three digits, the first represents all of them.
     """
     if (size := short(said)) is None:
         return text("a name, not a count")
@@ -57,7 +57,7 @@ def difference_text(n: int, figure: int | Fraction) -> Html:
 
 def headlines_table(link: Link | None = None) -> Html:
     """Every published size that is not the total or the active parameters, and those of sources that disagree: each
-    with the count that gives it."""
+    with the count that yields it."""
     rows = [row for slug in presets.readable() if presets.preset(slug).config for row in _rows(slug, link)]
     as_table = table(
         f"{len(rows)} published sizes that need a word",
@@ -91,8 +91,8 @@ def _source(headline: Headline) -> object:
 
 
 def _given(model: Model, headline: Headline) -> tuple[Html, Html]:
-    """The counts that a published size is taken for, each with its formula; otherwise the arithmetic that gives it, or
-    the nearest count."""
+    """The counts that a published size is taken to mean, each with its formula; otherwise the arithmetic that yields
+    it, or the nearest count."""
     size, readings = short(headline.said), readings_of(model, headline.said)
     assert size is not None
     if worked := by_arithmetic(model, headline):

@@ -38,7 +38,7 @@ from ..words import descriptions
 
 
 def copies(weight: Weight) -> str:
-    """The number of tensors of the file that a row represents: `32`, `58 × 256`."""
+    """The number of tensors in the file that a row represents: `32`, `58 × 256`."""
     layers = int(weight.layer_count) if weight.layers is not None else 1
     members = int(weight.members) if weight.members is not None else 1
     return " × ".join(rounding.grouped(n) for n in (layers, members) if n != 1) or "1"
@@ -137,7 +137,7 @@ def _to_the_total(model: Model) -> Iterable[Row | list]:
 
 
 def _experts(group: Group) -> list[Row]:
-    """A line for the routed experts of a part: experts × one expert; none if it has none."""
+    """A line for the routed experts of a part: experts × one expert; empty if it has none."""
     experts = expert_counts(group.weights)
     if experts is None:
         return []

@@ -1,4 +1,4 @@
-"""The counts of a model that all go by "size", with every difference explained down to zero."""
+"""The counts of a model that are all called "size", with every difference explained down to zero."""
 
 from __future__ import annotations
 

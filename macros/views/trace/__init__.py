@@ -1,1 +1,1 @@
-"""The forward pass as a reader follows it: layers, parts, operations in their order, the walkthrough."""
+"""The forward pass as readers follow it: layers, parts, operations in order, the walkthrough."""

@@ -1,4 +1,4 @@
-"""The entries of the KV cache as a reader meets them: which call appends to one, and its name in the diagrams."""
+"""The entries of the KV cache as readers encounter them: which call appends to one, and its name in the diagrams."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def extended_cache_entry(node: Node) -> Holds | None:
 
 
 def cache_title(held: Holds) -> str:
-    """A part of the cache as the diagrams name it."""
+    """A part of the cache, as the diagrams name it."""
     return f"KV cache: {KEPT.get(held, held)}"

@@ -1,7 +1,7 @@
 """The pages that explain a step: the page and section that a node of a diagram or an area of a map links to.
 
 A section is named by the anchor of its heading; a test looks for each. If a page is not part of the site, the next one
-of its list is used.
+in its list is used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NEXT_TOKEN = f"{WHAT_HAPPENS}final-vector-to-token.md#from-scores-to-a-word"
 # Replacements for missing pages.
 INSTEAD = {KINDS: ATTENTION, EXPERTS: FEED_FORWARD, RECURRENT: CACHE, "costs/kv-cache.md": CACHE}
 
-# The parts of a layer, with a section for any step without a more exact one below.
+# The parts of a layer, with a section for any step without a more specific one below.
 PARTS: dict[Role | None, str] = {
     Role.ATTENTION: PROJECTIONS,
     Role.CROSS_ATTENTION: ENCODER,
@@ -125,7 +125,7 @@ def _between_parts(node: Node, around: list[Node]) -> str:
 
 
 def _gates(node: Node) -> bool:
-    """Whether an activation's result is multiplied: it makes a gate."""
+    """Whether an activation's result is multiplied: in that case it is a gate."""
     siblings = node.parent.children if node.parent else []
     return node.role in ACTIVATIONS and any(
         n.function is np.multiply and any(a is node.outputs[0] for a in n.inputs) for n in siblings
@@ -133,7 +133,7 @@ def _gates(node: Node) -> bool:
 
 
 def _around(node: Node) -> list[Node]:
-    """The steps that a call is in, from the innermost."""
+    """The steps that a call is in, innermost first."""
     around = []
     while node.parent is not None:
         node = node.parent

@@ -29,7 +29,7 @@ def layers_by_kind(model: Model) -> list[Node]:
 
 
 def layer_title(node: Node, model: Model) -> tuple[str, str]:
-    """(`Layer × 32`, its kind in words, which is empty if the model has one kind only)."""
+    """(`Layer × 32`, its kind in words, which is empty if the model has only one kind)."""
     n = len(node.layers or ())
     return "Layer" + (f" × {n}" if n > 1 else ""), descriptions.of_kind(node.kind) if len(
         layers_by_kind(model)
@@ -37,7 +37,7 @@ def layer_title(node: Node, model: Model) -> tuple[str, str]:
 
 
 def what_alike_layers_read(node: Node, model: Model) -> str:
-    """`each reads 2 to 9 earlier results, drawn with 2`; empty for a kind whose layers all read as many."""
+    """`each reads 2 to 9 earlier results, drawn with 2`; empty for a kind whose layers all read the same number."""
     one = next((fold for fold in model.drawn.folds if fold.layers == node.layers), None)
     if one is None:
         return ""
@@ -96,7 +96,7 @@ def _ordinal(n: int) -> str:
 
 
 def has_fixed_state(model: Model) -> bool:
-    """Whether some layers keep a state whose size does not depend on the context: not ids of tokens, and not rows that
-    wait for an entry of several tokens."""
+    """Whether some layers keep a state whose size does not depend on the context, other than ids of tokens and rows
+    that wait for an entry of several tokens."""
     others = OF_SOURCE | BUFFERS | {Holds.TOKEN_IDS}
     return any(k.row is None and k.holds not in others for k in model.counts.kept)

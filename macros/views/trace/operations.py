@@ -1,4 +1,4 @@
-"""The trace as a reader follows it: operations in order, in the sections that their steps form.
+"""The trace as readers follow it: operations in order, in the sections that their steps form.
 
 An operation is a step, or a meaningful NumPy call between the steps; the rest is glue and left out. The walkthrough,
 the diagrams and the drawings of single multiplications show these.
@@ -48,7 +48,7 @@ class Operation:
 
     node: Node
     words: Words
-    factors: list[Factor]  # multiplied if there are several of them
+    factors: list[Factor]  # multiplied if there are several
     outputs: list[Shape]
     weights: list[Weight] = field(default_factory=list)
     about: str = ""
@@ -70,7 +70,7 @@ class Operation:
         )
 
     def is_equal(self, other: Operation) -> bool:
-        """Whether both are equal and without weights: they are shown as one, twice."""
+        """Whether both are equal and without weights: such operations are shown once, as two."""
         if self.weights or other.weights or self.words.title != other.words.title:
             return False
         return self.key == other.key
@@ -158,7 +158,7 @@ def words_of_weights(model: Model) -> WordsOfWeights:
 
 
 def multiplication(model: Model, what: str) -> Operation:
-    """The contraction that a weight's or step's name means. Raises `Problem` with the nearest."""
+    """The contraction that a weight's or step's name refers to. Raises `Problem` with the nearest."""
     products = [o for o, _ in sections(model).operations() if o.flops.terms and len(o.factors) == 2]
     for product in products:
         if product.node.role == what or any(values.is_named(w.name, what) for w in product.weights):
@@ -171,8 +171,8 @@ def multiplication(model: Model, what: str) -> Operation:
 
 
 def _of_step(node: Node, seen: set[Weight] | None) -> Operation:
-    """A step, in the words of its weight if it has one, otherwise in its own; also with the weights that it is handed
-    and that none before it had."""
+    """A step, in the words of its weight if it has one, otherwise in its own; including weights that it is passed and
+    that no earlier step had."""
     weights, role = list(node.all_weights()) or _weights_in(node), node.role
     named_by = weights[0].name if weights and role in descriptions.NAMED_BY_WEIGHT else ""
     stored = _stored(node, weights) if role in AS_STORED else None
@@ -208,7 +208,7 @@ def _terms(*said: Words) -> str:
 
 
 def _factors_of_step(node: Node) -> list[Factor]:
-    """The operands of the step's one contraction, or of its own rule; otherwise its inputs."""
+    """The operands of the step's only contraction, or of its own rule; otherwise its inputs."""
     products = [n for n in node.walk() if n.function is np.einsum and n.own_flops is not None]
     if len(products) == 1:
         return _operands(products[0])
@@ -228,7 +228,7 @@ def _factors_of_step(node: Node) -> list[Factor]:
 
 
 def _operands(product: Node) -> list[Factor]:
-    """The operands of a contraction; a weight matrix in the orientation in which the vector meets it."""
+    """The operands of a contraction; a weight matrix in the orientation in which it multiplies the vector."""
     return [
         Factor(tuple([a.shape[axis] for axis in order]), True) if is_from_weight(a) else Factor(a.shape, False)
         for a, order in zip(product.inputs, _orders(product.note))
@@ -248,7 +248,7 @@ def _orders(note: str) -> list[list[int]]:
 
 
 def _facing(shape: Shape, inner: Dim) -> Shape:
-    """A stack of matrices in the orientation in which a vector of `inner` numbers meets them."""
+    """A stack of matrices in the orientation in which they multiply a vector of `inner` numbers."""
     if len(shape) > 1 and shape[-1].expr == inner.expr and shape[-2].expr != inner.expr:
         return (*shape[:-2], shape[-1], shape[-2])
     return shape
@@ -447,7 +447,7 @@ def _weights_in(node: Node) -> list[Weight]:
 
 
 def _child(around: Node, a: ShapeArray) -> Node | None:
-    """The call inside of `around` that an array was made in; None for a weight and for an array from outside."""
+    """The call inside `around` that produced an array; None for a weight and for an array from outside."""
     node = a.source if isinstance(a.source, Node) else None
     while node is not None and node.parent is not around:
         node = node.parent
@@ -455,7 +455,7 @@ def _child(around: Node, a: ShapeArray) -> Node | None:
 
 
 def is_from_weight(a: ShapeArray) -> bool:
-    """Whether an array is a weight, or one that is only reshaped, cut or rescaled."""
+    """Whether an array is a weight, or one that was only reshaped, split or rescaled."""
     for _ in range(8):
         if isinstance(a.source, Weight):
             return True
@@ -485,6 +485,6 @@ def array_content(a: ShapeArray, depth: int = 12) -> str:
 
 
 def single_content(a: ShapeArray) -> str:
-    """The content of an array if it is one thing, not several still in one vector."""
+    """The content of an array if it is one thing, rather than several still in one vector."""
     held = array_content(a)
     return "" if "," in held else held

@@ -50,15 +50,15 @@ def group_terms(group: Group) -> tuple[str, ...]:
 
 
 def group_id(group: Group, model: Model) -> str:
-    """The address of a part in the model's table of every parameter."""
+    """The anchor of a part in the model's table of every parameter."""
     alike = [other for other in groups(model) if other.title == group.title]
     which = f" {(group.layers or (0,))[0]}" if len(alike) > 1 else ""
-    title = "last norm" if group.title == LAST_NORM else group.title  # addresses stay stable when titles change
+    title = "last norm" if group.title == LAST_NORM else group.title  # anchors stay stable when titles change
     return re.sub(r"[^a-z0-9.]+", "-", f"{model.slug} {title}{which}".lower())
 
 
 def expert_counts(weights: Iterable[Weight]) -> tuple[int, int] | None:
-    """(the routed experts, those that a token uses) of the first weight that has some; None if none has."""
+    """(the routed experts, those that a token uses) of the first weight that has some; None if there is none."""
     for w in weights:
         if w.routed is not None:
             held, used = w.routed

@@ -13,7 +13,7 @@ from ..kit.shapes import expression, in_symbols, tensor_name, var
 
 
 def _part(model: Model, name: str) -> Part:
-    """A part of a model by its name, the first if several kinds of layers have one."""
+    """A part of a model by its name; the first if several kinds of layers have one."""
     parts = {part.name: part for part in reversed(model.counts.parts)}
     return parts[one_of(name, parts, "part")]
 
@@ -43,7 +43,7 @@ def _of_node(node: Node, indent: str) -> list[object]:
 
 
 def part_formula(slug: str, part: str) -> Html | str:
-    """The parameters of a part in one line: the symbols, the numbers, the count."""
+    """The parameters of a part on one line: the symbols, the numbers, the count."""
     model = disclosure.model(slug)
     if model is None:
         return disclosure.UNDISCLOSED

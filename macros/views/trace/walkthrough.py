@@ -100,7 +100,7 @@ def annotated_steps(whole: Section, model: Model, tokens: int, more: Callable[[O
 
 
 def _section_of(whole: Section, part: str, model: Model) -> Section:
-    """The part of a layer with this role, the first if several kinds of layers have one. Raises `Problem`."""
+    """The part of a layer with this role; the first if several kinds of layers have one. Raises `Problem`."""
     parts = {str(item.node.role): item for item in reversed(_parts_of_layers(whole)) if isinstance(item, Section)}
     if part not in parts:
         raise unknown(f"part = {part!r}: no layer of {model.slug} has one", part, parts)
@@ -204,7 +204,7 @@ def _why(said: str) -> Html | str:
 
 
 def _each_explained_once(entries: Html) -> Html:
-    """Repeated explanations are dropped."""
+    """Drops repeated explanations."""
     given: set[str] = set()
 
     def once(entry: str) -> str:
@@ -228,7 +228,7 @@ def _content(
 ) -> Html:
     """The entries of a section; with the depth `parts`, one for each part of a layer.
 
-    `given` has the layer of each part: a part that is in another kind of layer too is not repeated. `more` gives the
+    `given` has the layer of each part: a part that is also in another kind of layer is not repeated. `more` gives the
     content below an operation.
     """
     is_outside_of_parts = section.node.parent is None or section.node.layers is not None
@@ -269,7 +269,7 @@ def _kind_around(node: Node) -> object:
 
 
 def _touched(node: Node) -> Html | str:
-    """The parameters that one token uses in a part that chooses among experts; empty for any other."""
+    """The parameters that one token uses in a part that chooses among experts; empty for any other part."""
     own = _own_weights(node)
     experts = expert_counts(own)
     if experts is None or all(w.routed is not None for w in own):
@@ -329,7 +329,8 @@ DATA, WEIGHT = '<span class="data">', '<span class="weight">'
 
 
 class Spelled:
-    """The shapes of a forward pass in symbols and in numbers at the given sizes. Calls share arrays, and so shapes."""
+    """The shapes of a forward pass in symbols and in numbers at the given sizes. Calls share arrays, and therefore
+    shapes."""
 
     def __init__(self, values: Sizes):
         self.values = values
@@ -382,7 +383,7 @@ def _width_of_query(node: Node) -> Poly:
 
 
 def _width_before_latents(node: Node) -> Poly:
-    """Elements of a query before it meets the latents: those without position, and those that rotate."""
+    """Elements of a query before it is multiplied with the latents: those without position, and those that rotate."""
     asking, _, turning, *_ = node.inputs
     query = asking.source.inputs[0] if isinstance(asking.source, Node) else asking
     return query.shape[-1].expr + turning.shape[-1].expr
@@ -397,7 +398,7 @@ WIDTHS: dict[Role | None, Callable[[Node], Poly]] = {
 
 
 def with_scale(operation: Operation, model: Model) -> Words:
-    """The words of an operation, with the factor of the forward pass in place of ⟨ ⟩."""
+    """The words of an operation, with the forward pass's factor in place of ⟨ ⟩."""
     said = operation.words
     if operation.node.role not in WIDTHS:
         return said
@@ -405,7 +406,7 @@ def with_scale(operation: Operation, model: Model) -> Words:
     before, product, after = re.split("[⟨⟩]", said.equation)
     of_root, why = by * maths.sqrt(width.at(model.counts.values())), said.why
     if not maths.isclose(by, 1):
-        is_in_config = by in vars(model.config).values()  # the config has the factor itself
+        is_in_config = by in vars(model.config).values()  # the config contains the factor itself
         if maths.isclose(of_root, 1):
             under = rf"\sqrt{{{width.latex()}}}"
         elif is_in_config and maths.isclose(round(1 / by), 1 / by):

@@ -1,9 +1,9 @@
 """Words for steps and weights: the field's name of an operation, its equation, and a plain explanation.
 
 The words are data: `steps.toml` by a step's role, `weights.toml` by the last parts of a tensor's checkpoint name,
-`calls.toml` for NumPy's calls and `kinds.toml` for kinds of layers. Each is read once, at its first use. A family with
-other names only adds tables there. A step or weight without words falls back to the step's docstring and its name; a
-test lists those, so that no preset needs the fallback.
+`calls.toml` for NumPy's calls and `kinds.toml` for kinds of layers. Each is read once, when it is first used. A family
+with other names only adds tables there. A step or weight without words falls back to the step's docstring and its name;
+a test lists those, so that no preset needs the fallback.
 
 The engine gives the term of a step (`terms`); the term of a weight or a NumPy call is next to its plain words.
 """
@@ -56,7 +56,7 @@ def _terms_beside(said: str, title: str) -> tuple[str, ...]:
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The words of a table: for a step inside another one, they are complete."""
+    """The words of a table: those of a step inside another one are complete."""
 
     title: Text
     equation: Text = ""
@@ -130,7 +130,7 @@ def steps() -> dict[Role | Around | None, Words]:
 
 @cache
 def weights() -> dict[str, Words]:
-    """The words of weights, by the end of a tensor's name. Raises `Problem`."""
+    """Descriptions of weights, keyed by the suffix of the tensor's name. Raises `Problem`."""
     words: dict[str, Words] = {}
     above: dict[str, Mapping[str, Any]] = {}
     for n, found in enumerate(_weight_tables(), 1):
@@ -155,7 +155,7 @@ def _weight_tables() -> list[Any]:
 
 
 def _completed(found: Any, key: str, above: Mapping[str, Mapping[str, Any]], path: Path) -> Any:
-    """A table with its missing words, if it names another one or a step that gives them."""
+    """A table with its missing words filled in, if it names another one or a step that has them."""
     if not isinstance(found, Mapping):
         return found
     given: dict[str, Any] = {}
@@ -233,14 +233,14 @@ def _of_kind(kind: str) -> str:
 
 @cache
 def of_weight(name: str) -> Words | None:
-    """The words of a tensor, by the longest tail of its name that has some, without its number if need be."""
+    """The words of a tensor, by the longest tail of its name that has some, ignoring its number if necessary."""
     known = weights()
     parts = [p for p in name.split(".") if not p.startswith("{")]
     whole = ".".join(parts)
     for suffix in (".weight", ".bias"):
         if whole.endswith(suffix) and whole not in known:
             parts = whole.removesuffix(suffix).split(".")
-    parts = ["", *parts[parts[0].isdigit() :]]  # a whole name begins with a dot
+    parts = ["", *parts[parts[0].isdigit() :]]  # a whole name starts with a dot
     tails, counted = [parts], parts[-1].rstrip("0123456789")
     if counted != parts[-1]:
         tails.append([*parts[:-1], f"{counted}{{n}}"] if counted else parts[:-1])
@@ -297,6 +297,6 @@ def in_a_sentence(node: Node) -> str:
 
 
 def factors(role: Role | None) -> tuple[str, str, str]:
-    """The factors and the product of two arrays, neither of them a weight, by the role of the step."""
+    """The factors and the product of two arrays, neither of which is a weight, by the role of the step."""
     table = _step_tables().get(role)
     return (*table.factors, table.product) if table and table.factors else ("A", "B", "C")
