@@ -213,7 +213,7 @@ def ignored(page):
 
 
 def until(page, is_so, arg=None, seconds=30):
-    """Waits until an expression, or a function of `arg`, is true in the page.
+    """Wait until an expression, or a function of `arg`, is true in the page.
 
     Playwright's own `wait_for_function` asks again by `eval` in the page, which the site's policy forbids: it fails
     wherever the answer is not yes at once.

@@ -43,7 +43,7 @@ def gpt2(
 
 
 def save(folder: Path, config: dict[str, Any], tensors: dict[str, np.ndarray], files: int = 1) -> list[str]:
-    """Writes a checkpoint into a new folder, with an index if there are several files, and returns their names."""
+    """Write a checkpoint into a new folder, with an index if there are several files, and returns their names."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
     if files == 1:

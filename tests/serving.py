@@ -22,7 +22,7 @@ def site_process(folder: Path, address: str) -> subprocess.Popen:
 
 
 def note_outcome(process: subprocess.Popen, folder: Path) -> None:
-    """Waits for the site, and writes down what was wrong with it."""
+    """Wait for the site, and writes down what was wrong with it."""
     said = process.communicate()[1]
     is_wrong = process.returncode or re.search(r"^WARNING", said, re.M)
     (folder / "written").write_text(said[-4000:] if is_wrong else "", "utf-8")
@@ -117,7 +117,7 @@ def with_imports(names):
 
 
 def write_engine(folder, *scripts):
-    """Puts the compiled engine into a folder, with these scripts of the pages beside it."""
+    """Put the compiled engine into a folder, with these scripts of the pages beside it."""
     from macros.browser.bundle import files
 
     for name, text in with_imports([*scripts, "architectures.mjs", "conditions.mjs", "problems.mjs"]).items():

@@ -180,7 +180,7 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leaves out what is slow, unless it was asked for; marks the quick ones; puts those first that take longest.
+    """Leave out what is slow, unless it was asked for; marks the quick ones; puts those first that take longest.
 
     The workers begin with an equal share of this list each, and steal from the end of each other's: so the tests in the
     browser, at its beginning, fall to one worker, and those that start processes, at the next share's, to another.

@@ -30,8 +30,8 @@ Number = int | float | str
 @dataclass(frozen=True)
 class TokenBill(Tabular):
     """The bill of a request: `found` at the bound or at the given utilization; `measured` is an output token at a
-    measured rate: its seconds, joules and money, 0 for any that are unknown. `room` says whether the requests fit on
-    the machine, by the rules of the engine if one was named; `runs` are published ones of the model there."""
+    measured throughput: its seconds, joules and money, 0 for any that are unknown. `room` says whether the requests fit
+    on the machine, by the rules of the engine if one was named; `runs` are published runs of the model there."""
 
     model: Model
     given: Conditions
@@ -40,7 +40,7 @@ class TokenBill(Tabular):
     rate: Fraction | None = None
     room: Any = None  # the answer of `fits`
     engine: str = ""
-    asked_batch: int = 0  # requests at once, where the engine holds fewer
+    asked_batch: int = 0  # concurrent requests, if the engine holds fewer
 
     def __repr__(self) -> str:
         return self.sentence
@@ -79,8 +79,8 @@ class TokenBill(Tabular):
 
     @property
     def others(self) -> list[tuple[str, Bill]]:
-        """The bill at the bound, if `found` is at a share of it, and at the share that each published run reaches, with
-        that in words."""
+        """The bill at the bound, if `found` is at a share of it, and at the share that each published run reaches, each
+        with a description."""
         bound = [] if self.found.utilization == 1 else [("at the bound", self.at(Fraction(1)))]
         reached = [(run, share_of(run)) for run in self.runs]
         return bound + [
@@ -112,7 +112,7 @@ class TokenBill(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        """What the figures rest on."""
+        """What the figures are based on."""
         name = self.given.accelerator.name if self.given.accelerator else ""
         said = ["Seconds are of all devices together; the bound is the longer of computing and moving bytes."]
         if self.room is not None and (self.engine or not self.room):
@@ -217,7 +217,7 @@ def _row(line: Line) -> Row:
 def prices_of(
     price_per_hour: Number | None, purchase: Number | None, years: Number | None, electricity: Number | None
 ) -> Prices:
-    """The prices of a reader. Raises `Problem` that names the argument."""
+    """The reader's prices. Raises `Problem` that names the argument."""
     asked = {"price_per_hour": price_per_hour, "purchase": purchase, "years": years, "electricity": electricity}
     return Prices(*[None if value is None else amount_of(name, value) for name, value in asked.items()])
 
@@ -241,12 +241,11 @@ def bill(
     engine: str | None = None,
 ) -> TokenBill:
     """Seconds, joules and money for a million input, cached and output tokens of requests on a machine, at the bound or
-    at a `utilization` of it, and at a measured rate (`tokens_per_second` of all devices).
+    at a `utilization` of it, and at a measured throughput (`tokens_per_second` of all devices).
 
     Prices are yours, in any currency: `price_per_hour` of a device, or its `purchase` over `years`; `electricity` for a
-    kilowatt-hour. Power is the limit that the machine's maker states. With an `engine`, `room` is what it adds in
-    memory, and whether these requests fit; on one device the bill is of no more of them than it holds. Raises
-    `Problem`.
+    kilowatt-hour. Power is the limit that the machine's maker states. With an `engine`, `room` is the memory that it
+    adds, and whether these requests fit; on one device the bill covers no more of them than it holds. Raises `Problem`.
     """
     request = Request(
         whole("input", input, MOST_TOKENS),
@@ -272,7 +271,7 @@ def billed(
     prices: Prices,
     engine: str | None = None,
 ) -> TokenBill:
-    """The bill of a model that is read. Raises `Problem`."""
+    """The bill of a model that is already loaded. Raises `Problem`."""
     machine = accelerator(on)
     given = Conditions(request.middle, request.batch, given.format, given.dtype, given.devices, machine)
     warn_beyond(read, request.cached + request.input + request.output)

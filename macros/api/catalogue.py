@@ -27,12 +27,12 @@ def models(
     sort_by: str = "model",
     descending: bool = False,
 ) -> Table:
-    """The models of the catalog, one row each; sizes that the maker has not disclosed are None.
+    """The catalog's models, one row each; sizes that the maker has not disclosed are None.
 
-    Filters combine, and names ignore case. Parameters are the total. `released` is a date; where `released_to_the` is
-    "month" or "year", its first day stands for it. `cache_bytes_per_token` is in bfloat16 at long context,
-    `decode_flops` are for one token at a context of 4,096. Models without a value in the sort column come last. Raises
-    `Problem` for an unknown family, organization or column.
+    Filters combine, and names ignore case. Parameters are the total. `released` is a date; if `released_to_the` is
+    "month" or "year", it is the first day of that month or year. `cache_bytes_per_token` is in bfloat16 at long
+    context, `decode_flops` are for one token at a context of 4,096. Models without a value in the sort column come
+    last. Raises `Problem` for an unknown family, organization or column.
     """
     if not isinstance(sort_by, str) or sort_by not in COLUMNS:
         raise Problem(

@@ -65,7 +65,7 @@ class Choices(Tabular):
 
 
 class _Candidate(NamedTuple):
-    """A model that a list may have, and its formats in words."""
+    """A model that a list may include, and its formats in words."""
 
     slug: str
     name: str
@@ -77,7 +77,7 @@ class _Candidate(NamedTuple):
 
 def _candidates(weights: str, given: Conditions, memory_bytes: int) -> Iterable[_Candidate]:
     """Every model of the catalog with a config: without its trace for the formats of the ladder on one device or on a
-    number of devices in `DIVIDED`, and where the weights alone are too large."""
+    number of devices in `DIVIDED`, and if the weights alone are too large."""
     is_kept = weights in (BEST, *LADDER)
     several = divided(given.devices) if is_kept and given.devices in DIVIDED else {}
     for one in listed():
@@ -98,7 +98,7 @@ def _in_words(said: Mapping[str, str], format: str) -> str:
 
 
 def models_that_fit(machine: Machine, weights: str, given: Conditions) -> Choices:
-    """The models of the catalog that fit on a machine and are made for the context, the largest first."""
+    """The models of the catalog that fit on a machine and are made for the context, largest first."""
     found: list[tuple[str, int, Fitting]] = []
     known: dict[str, _Candidate] = {}
     too_short: list[str] = []
@@ -125,8 +125,8 @@ def models_that_fit(machine: Machine, weights: str, given: Conditions) -> Choice
 
 
 def machines_that_hold(model: Model, weights: str, given: Conditions) -> Choices:
-    """The listed machines that hold the model, with the format that fits on each; after them the machines that do not,
-    with the number of devices that would. Raises `Problem` if the model has no such format."""
+    """The listed machines that hold the model, with the format that fits on each; then the machines that do not, with
+    the number of devices that would. Raises `Problem` if the model has no such format."""
     costs, asked = costs_of(model.counts), PUBLISHED if weights == BEST else weights
     costs.weight_bytes(asked)  # raises if there is none
     model.counts.check_cache(given.item_bytes)

@@ -52,7 +52,7 @@ class Undisclosed(NamedTuple):
 
 
 def undisclosed(model: object) -> Undisclosed | None:
-    """The side of such a model, by any of its names; None for another one."""
+    """The side of such a model, by any of its names; None for any other model."""
     slug = presets.meant(model).slug if isinstance(model, str) else None
     if slug not in presets.paths() or (preset := presets.preset(slug)).config is not None:
         return None

@@ -62,7 +62,7 @@ def problems_of(model: Model) -> Iterator[None]:
 
 
 def check_split(model: Model, given: Conditions) -> None:
-    """Raises `Problem` if the model's sizes allow no split over this many devices."""
+    """Raise `Problem` if the model's sizes allow no split over this many devices."""
     with problems_of(model):
         costs_of(model.counts).devices.check_split(given)
 
@@ -79,7 +79,7 @@ def warn(lines: Iterable[str], depth: int = 3, of: str = "") -> None:
 
 
 def truth(name: str, value: object) -> bool:
-    """A true or false argument. Raises `Problem` for anything else, an array included."""
+    """A true or false argument. Raises `Problem` for anything else, including an array."""
     if not isinstance(value, bool):
         raise Problem("no truth value", "True or False").about(name, value)
     return value

@@ -1,4 +1,4 @@
-"""A model served by an engine on one or several devices, by the engine's own options: the memory of each device, the
+"""A model served by an engine on one or several devices, with the engine's own options: the memory of each device, the
 figures that its log prints, and the command line."""
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from .tables import Row, Table, Tabular, table_of
 class Served(Tabular):
     """The answer: true if even the upper bound fits on every device.
 
-    `deployment.places` are the devices, each with its terms; `deployment.figures` are those of the engine's log, in its
-    order; `command` is the command line for what was counted.
+    `deployment.places` are the devices, each with its terms; `deployment.figures` are those of the engine's log, in
+    order; `command` is the command line for this deployment.
     """
 
     model: Model
@@ -157,7 +157,7 @@ def place_of(cards: Sequence[Card]) -> str:
 
 
 def said(least: int, most: int) -> str:
-    """Bytes in a readable unit, both ends if they differ."""
+    """Bytes in a readable unit, both bounds if they differ."""
     return decimal_range(least, most, "" if least == most else "about ")
 
 
@@ -167,7 +167,7 @@ def plain(value: Fraction) -> int | float:
 
 
 def command_of(engine: str, model: str, words: Sequence[str]) -> str:
-    """A command line to paste; Ollama's server takes variables of the environment."""
+    """A command line to paste; Ollama's server takes environment variables."""
     if engine == "ollama":
         return " ".join([*words, "ollama serve"])
     return " ".join([deploying.COMMANDS[engine], quoted((model,)), quoted(tuple(words))]).strip()
@@ -182,8 +182,8 @@ def served_by(
     version: str = "",
     host_bytes: int | None = None,
 ) -> Served:
-    """A model served by an engine with options as words of its command line, beside a host with so much memory. Raises
-    `Problem`."""
+    """A model served by an engine with options given as words of its command line, next to a host with this much
+    memory. Raises `Problem`."""
     values, _ = deploying.options(engine, words)
     values = deploying.with_tower(engine, values, model.image_tower)
     cards = [] if on is None else devices(on, given.devices)
@@ -208,8 +208,8 @@ def served_by(
 
 
 def as_printed(model: Any, framework: str, options: str | Sequence[str] = "", context: int = 4096) -> Served:
-    """What a training framework prints of a model: parameters, memory or FLOPs as `megatron`, `deepspeed` (its
-    estimators) or `torchtitan` counts them, with its own options as text or words. Raises `Problem`.
+    """What a training framework prints about a model: parameters, memory or FLOPs as `megatron`, `deepspeed` (its
+    estimators) or `torchtitan` counts them, with its own options as a string or words. Raises `Problem`.
     """
     name = framework.lower() if isinstance(framework, str) else ""
     if name not in deploying.FRAMEWORKS:
@@ -240,7 +240,7 @@ def _draft(values: Mapping[str, Value], is_needed: bool = True) -> Any:
 
 
 def devices(on: str, number: int = 1) -> list[Card]:
-    """Devices as `--on` names them. Raises `Problem`."""
+    """Devices as in `--on`. Raises `Problem`."""
     try:
         return cards_of(on, accelerators(), number)
     except Problem as problem:
@@ -248,7 +248,7 @@ def devices(on: str, number: int = 1) -> list[Card]:
 
 
 def options_of(text: str | Sequence[str] | os.PathLike[str]) -> list[str]:
-    """The words of options as text, or as a list of words. Raises `Problem`."""
+    """The words of options from a string, or from a list of words. Raises `Problem`."""
     if isinstance(text, str):
         return words_of(text)
     if isinstance(text, Sequence) and all(isinstance(word, str) for word in text):

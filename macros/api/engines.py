@@ -1,5 +1,5 @@
-"""Whether a model fits in memory while an inference engine serves it: term by term, with exact figures, estimates and
-ranges kept apart."""
+"""Whether a model fits in memory while an inference engine serves it: term by term, distinguishing exact figures,
+estimates and ranges."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class EngineFit(Tabular):
     """The answer: true if even the upper bound of the engine's memory fits.
 
     `terms` are the parts, each with `least` and `most`, `how` they are known (exact, estimate, range), the rule and its
-    source; `unused` is internal fragmentation, what blocks of the cache hold beyond its rows. `limit` is what the
-    engine lets itself take of the memory. `longest_context` and `largest_batch` are the largest whose upper bound fits;
-    0 if none does, None if there is no limit.
+    source; `unused` is internal fragmentation: what blocks of the cache hold beyond its rows. `limit` is the memory
+    that the engine allows itself. `longest_context` and `largest_batch` are the largest whose upper bound fits; 0 if
+    none does, None if there is no limit.
     """
 
     model: Model
@@ -168,7 +168,7 @@ def engine_named(name: object) -> str:
 
 
 def engine_known(name: object) -> str:
-    """The engine with this name, those with options of their own included. Raises `Problem`."""
+    """The engine with this name, including those with their own options. Raises `Problem`."""
     try:
         return deploying.named(name)
     except Problem:

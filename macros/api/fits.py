@@ -1,5 +1,5 @@
-"""Whether a model fits in memory: term by term, the memory that is left or missing, and the longest context, as a
-sentence too."""
+"""Whether a model fits in memory: term by term, the memory that is left or missing, and the longest context, also as a
+sentence."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Fit(Tabular):
 
     @property
     def enough_devices(self) -> int | None:
-        """The number of devices that is enough, or None if no number that is tried is."""
+        """The number of devices that is enough, or None if none of the tried numbers is."""
         return self.enough and self.enough.devices
 
     @property
@@ -141,8 +141,8 @@ class Fit(Tabular):
 
     @property
     def best(self) -> str:
-        """Where the asked format does not fit, or no engine runs it there, the first one of the ladder that does, with
-        its longest context: a sentence after a space; empty if none does."""
+        """If the requested format does not fit, or no engine runs it there, the first one of the ladder that does, with
+        its longest context: a sentence after a space; empty if there is none."""
         counts, there = self.model.counts, replace(self.given, accelerator=self.on.accelerator)
         return instead(costs_of(counts), counts.formats, there, self.on.size)
 
@@ -168,7 +168,7 @@ class Fit(Tabular):
 
     @property
     def advice(self) -> str:
-        """The longest context that fits, the least time of a step, and the number of devices that would be enough."""
+        """The longest context that fits, the minimum time of a step, and the number of devices that would be enough."""
         if self.longest_context is None:
             said = "Every context fits: the cache stops growing before the memory is full."
             said += self._made_for
@@ -327,15 +327,15 @@ def fits(
 
     A model is anything that `load` accepts, or a loaded model; for several, the answer is a table with a row for each.
     Its weights are in the published format, or in the format `weights`; `best` is the first format that fits, from the
-    published one to fewer bits, and the default of a list. On several devices the answer is for the fullest one of the
+    published one to fewer bits, and the default for a list. On several devices the answer is for the fullest one of the
     split that it names, and each device holds the largest operation whole. Bytes are exact. With an `engine` (`vllm`,
-    `llama.cpp`, `transformers`, `mlx`), a model and a machine, the answer adds that engine's overhead, and separates
-    exact figures, estimates and ranges.
+    `llama.cpp`, `transformers`, `mlx`), a model and a machine, the answer adds that engine's overhead, and
+    distinguishes exact figures, estimates and ranges.
 
-    With `options` of the engine's own command line, as text or words, or with several devices (`2xh100+l40s`,
-    `rtx-4090,free:20GB+rtx-5090`), an engine (`vllm`, `sglang`, `llama.cpp`, `ollama`, `tensorrt-llm`) is answered by
-    each device, the figures that its log prints and its command line, by the rules of `version`; without a machine, by
-    the figures that need none. Raises `Problem`, also if the sizes do not divide by this many devices.
+    With `options` of the engine's own command line, as a string or words, or with several devices (`2xh100+l40s`,
+    `rtx-4090,free:20GB+rtx-5090`), the answer for an engine (`vllm`, `sglang`, `llama.cpp`, `ollama`, `tensorrt-llm`)
+    covers each device, the figures that its log prints and its command line, by the rules of `version`; without a
+    machine, the figures that need none. Raises `Problem`, also if the sizes are not divisible by this many devices.
     """
     own = _own_rules(model, on, devices, engine, options is not None or version != "")
     if own is not None:
@@ -371,7 +371,7 @@ def fits(
 
 
 def _own_rules(model: Any, on: str | None, devices: int, engine: str | None, has_options: bool) -> str | None:
-    """The engine that answers by its own rules, if options, a version or several devices ask for them; None if not."""
+    """The engine if its own rules apply, because of options, a version or several devices; otherwise None."""
     if engine is None or not isinstance(model, (str, os.PathLike, Mapping, loading.Model)):
         return None
     own = engine_known(engine)
@@ -386,12 +386,12 @@ def is_best_asked(weights: object) -> bool:
 
 
 def as_machine(on: Memory) -> Machine:
-    """A memory as a `Machine` of the counting."""
+    """A memory as a `Machine` of `counting`."""
     return Machine(on.name, on.size, on.accelerator)
 
 
 def _read(one: Any, given: Conditions) -> Model:
-    """A model, after its warnings are given."""
+    """A model, after its warnings are issued."""
     read = loading.read(one)
     if not isinstance(one, loading.Model):
         warn(read.warnings, 4, of=read.name)
@@ -411,7 +411,7 @@ def served(model: Model, given: Conditions, on: Memory, engine: str) -> EngineFi
 
 
 def room(model: Model, given: Conditions, on: str, engine: str | None) -> Fit | EngineFit | Served:
-    """Whether a model that is read fits on one machine or several, by the rules of an engine if one is named. Raises
+    """Whether a loaded model fits on one machine or several, by the rules of an engine if one is named. Raises
     `Problem`."""
     own = None if engine is None else engine_known(engine)
     if own in ENGINES and (given.devices != 1 or own not in names()):

@@ -33,10 +33,9 @@ LARGEST = 64 * 2**20  # bytes of a log
 
 @dataclass(frozen=True)
 class LogReading(Tabular):
-    """A log that was read: the model and the options that it names, and each figure with the counted one and how the
-    two stand: `equal`, `inside` the rounding of what is given, `explained`, `different`, `given`, `measured` by the
-    engine, or `not counted`.
-    Nothing else of the log is kept.
+    """A log that was parsed: the model and the options that it names, and each figure with the computed one and how the
+    two compare: `equal`, `inside` the rounding of what is given, `explained`, `different`, `given`, `measured` by the
+    engine, or `not counted`. Nothing else in the log is kept.
     """
 
     model: Model
@@ -75,7 +74,7 @@ class LogReading(Tabular):
 
     @property
     def command(self) -> str:
-        """The engine's command line for what was counted."""
+        """The engine's command line for this deployment."""
         return command_of(self.engine, self._named, self.replay.deployment.command)
 
     @property
@@ -136,8 +135,8 @@ def read_log(
 
     The model, the options and the devices are those that the log names, unless they are given here; `options` are words
     of the engine's command line that the log does not show. Of several starts in a log, the one with the most figures
-    is read, or the one with the number `start`, from 1. Raises `Problem` if the file, the engine or the model is not
-    known.
+    is read, or the one with the number `start`, counted from 1. Raises `Problem` if the file, the engine or the model
+    is not known.
     """
     text = file if isinstance(file, str) and "\n" in file else read_file(file)
     return reading(text, model, on, weights, engine, options, version, start)
@@ -153,7 +152,7 @@ def reading(
     version: str = "",
     start: int = 0,
 ) -> LogReading:
-    """The same for a text. Raises `Problem`."""
+    """Like `read_log`, for a string. Raises `Problem`."""
     name = "" if engine is None else deploying.named(engine)
     found = facts_of(text, name, start)
     if not found.engine:
@@ -194,7 +193,7 @@ def reading(
 
 
 TAKEN = "taken for"
-MOST_CANDIDATES = 6  # of a name, each of which is compared with the log
+MOST_CANDIDATES = 6  # candidates for a name, each of which is compared with the log
 
 
 def parts_of(model: Model) -> list[tuple[str, int]]:
@@ -207,7 +206,7 @@ def parts_of(model: Model) -> list[tuple[str, int]]:
 
 
 def _by_figures(several: Meant, readings: Sequence[tuple[str, LogReading]]) -> Meant:
-    """Of several models that a name could mean, the only one with which no figure differs and most agree. Raises
+    """Among several models that a name could mean, the only one with which no figure differs and most agree. Raises
     `Problem`."""
     scores: dict[str, int] = {}
     for slug, one in readings:
@@ -226,9 +225,9 @@ def _by_figures(several: Meant, readings: Sequence[tuple[str, LogReading]]) -> M
 
 
 def _model_of(found: Log) -> Meant:
-    """The model that a log names, or one whose name it holds and whose architecture it has, or one with the sizes that
-    it prints; and the format that its name states. Several candidates, and the name, for a name that could mean several
-    models. Raises `Problem`."""
+    """The model that a log names, or one whose name it contains and whose architecture it has, or one with the sizes
+    that it prints; and the format that its name states. Several candidates, and the name, if the name could mean
+    several models. Raises `Problem`."""
     said = [name for name in (found.model, found.file, found.model.rpartition("/")[2]) if name]
     said += [found.served] if found.served and found.architecture else []
     for name in said:
@@ -256,8 +255,8 @@ def _model_of(found: Log) -> Meant:
 
 
 def _of_several(said: Sequence[str], found: Log) -> Meant:
-    """Of the models that a name could mean, the only one that has what the log prints of it; a few that have it; or
-    none."""
+    """Among the models that a name could mean, the only one that matches what the log prints about it; a few that
+    match; or none."""
     for name in said:
         candidates = presets.meant(name).candidates
         own = tuple([slug for slug in candidates if _is_of(presets.model(slug), found)])
@@ -287,7 +286,7 @@ def _is_of(model: Model, found: Log) -> bool:
         return True
     whole = model.whole.get("model_type") if model.whole else None
     own = {str(name).removesuffix("_text") for name in (model.model_type, whole) if name}
-    meant = listed.type.removesuffix("_text")  # SGLang's class of DeepSeek-V3 reads 3.2, too
+    meant = listed.type.removesuffix("_text")  # SGLang's class for DeepSeek-V3 also reads 3.2
     return any(name == meant or name.removeprefix(meant).isdigit() for name in own)
 
 

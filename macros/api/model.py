@@ -43,17 +43,17 @@ ASKED = {"image": "image(width, height)", "sound": "sound(seconds)", "protein": 
 def load(
     model: str | os.PathLike[str] | Mapping[str, Any], *, files: bool = False, revision: str | None = None
 ) -> Model:
-    """The model of a preset's slug or any other name, of a `config.json` or a folder that holds one, by its path, or of
-    its keys as a dict.
+    """The model of a preset's slug or any other name, of the path of a `config.json` or of a folder that holds one, or
+    of its keys as a dict.
 
-    Other names are those of hubs, their addresses, Ollama's tags and the names of conversions (`Qwen/Qwen3-8B-AWQ`),
-    whose format is then the default of `weights`. A path may be text, unless a preset has that slug.
+    Other names are those of hubs, their URLs, Ollama's tags and the names of conversions (`Qwen/Qwen3-8B-AWQ`), whose
+    format is then the default of `weights`. A path may be a string, unless a preset has that slug.
 
-    For a model that the catalog lacks (`organization/name`), `huggingface_hub` of the extra `hub` asks the hub: for its
-    config.json, and with `files` for the headers of its files; `revision` is a branch, a tag or a commit.
+    For a model that the catalog lacks (`organization/name`), `huggingface_hub` from the extra `hub` asks the hub for
+    its config.json, and with `files` for the headers of its files; `revision` is a branch, a tag or a commit.
 
-    Warns (`UserWarning`) of costs that are not counted and of
-    unknown keys in a foreign config. Raises `Problem` for a model that cannot be read or counted.
+    Warns (`UserWarning`) about costs that are not counted and about unknown keys in a foreign config. Raises `Problem`
+    for a model that cannot be read or counted.
     """
     made = hub.load(str(model), files, revision) if files or revision else read(model)
     said = presets.meant(model) if isinstance(model, str) and model != made.slug else presets.Meant("")
@@ -119,11 +119,11 @@ def _of_keys(keys: Mapping[str, Any]) -> presets.Model:
 
 
 class Model(Tabular):
-    """A model with everything that its forward pass, run on shapes, determines. Made by `load` and `what_if`."""
+    """A model with everything that its forward pass, run on shapes, determines. Created by `load` and `what_if`."""
 
     def __init__(self, inner: presets.Model, format: str = PUBLISHED):
         self.inner = inner
-        self.format = format  # of the weights, unless another is asked for
+        self.format = format  # of the weights, unless another is requested
 
     @property
     def name(self) -> str:
@@ -159,10 +159,10 @@ class Model(Tabular):
 
     @property
     def headlines(self) -> Table:
-        """The published sizes of the model and the counts that give them, one row each; if a size has several counts,
+        """The published sizes of the model and the counts that yield them, one row each; if a size has several counts,
         any may be meant.
 
-        Without a count, none gives the size. A config.json of your own has none.
+        A row without a count means that none yields the size. A config.json of your own has none.
         """
         counts = self.parameters.by_count
         rows = [
@@ -193,7 +193,7 @@ class Model(Tabular):
         return self.parameters.table
 
     def __eq__(self, other: object) -> bool:
-        """Models of one name, one config and one format of the weights."""
+        """Models with the same name, config and format of the weights are equal."""
         if not isinstance(other, Model):
             return NotImplemented
         mine, theirs = self.inner, other.inner
@@ -203,7 +203,7 @@ class Model(Tabular):
         return hash((self.slug, self.format))
 
     def __reduce__(self) -> Any:
-        """Pickle the preset or the config, not the trace: a worker makes the model again."""
+        """Pickle the preset or the config, not the trace: a worker builds the model again."""
         if self.inner.files is not None:
             return super().__reduce__()
         return _again, (self.slug, None if self.inner.preset else dict(self.inner.whole), self.format)
@@ -232,7 +232,7 @@ class Model(Tabular):
         return self._quantity("cache_bytes", given, ("holds", "layers", "reach", "elements", "bytes"), rows)
 
     def flops(self, context: int = 4096, new_tokens: int = 1) -> Quantity:
-        """FLOPs, by part, of a step of `new_tokens` tokens, the last of which sees `context` tokens, itself included.
+        """FLOPs, by part, of a step of `new_tokens` tokens, the last of which sees `context` tokens, including itself.
 
         The default is a decode step; `new_tokens=context` is the prefill of a whole prompt. A multiply-add is 2 FLOPs,
         scores count in full (`causal` in the rows: only those that the mask lets through), and logits are computed for
@@ -416,7 +416,7 @@ class Tower(Tabular):
         return self._inner.image(whole("width", width, LARGEST_SIDE), whole("height", height, LARGEST_SIDE))
 
     def sound(self, seconds: float) -> Seen:
-        """The moments, tokens and FLOPs of a sound. Raises `Problem` for another tower."""
+        """The time steps, tokens and FLOPs of a sound. Raises `Problem` for another kind of tower."""
         self._must_read("sound")
         return self._inner.sound(seconds)
 
@@ -435,7 +435,7 @@ class Tower(Tabular):
 
 
 class Formula:
-    """The number of parameters as a polynomial of the model's sizes: `str` has names, `tex` has letters.
+    """The number of parameters as a polynomial of the model's sizes: `str` uses names, `tex` letters.
 
     A notebook shows MathML if V8 is installed (mini-racer), and TeX otherwise.
     """

@@ -149,8 +149,8 @@ def offloaded(
     cpu_moe: int | None = None,
 ) -> Offloaded:
     """The placement with this many layers on the accelerator and the routed experts of this many first layers in the
-    host's memory. Without either number, the host holds as few as possible. Raises `Problem` for more layers than the
-    model has."""
+    host's memory. Without either number, the host holds as little as possible. Raises `Problem` for more layers than
+    the model has."""
     costs = costs_of(model.counts)
     with problems_of(model):
         offload = asked_offload(costs, given, on.size, gpu_layers, cpu_moe)

@@ -1,7 +1,7 @@
 """One set of modules under two names: `macros` in the repository, `every_parameter` once it is installed.
 
-The name that is imported first is the package's. The other name, if it leads to the same folder, gives the same module
-objects: one cache, one error class. An unrelated folder called `macros` is left alone.
+The package takes the name under which it is imported first. The other name, if it leads to the same folder, yields the
+same module objects: one cache, one error class. An unrelated folder called `macros` is left alone.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class OtherName:
 
 
 def share(name: str) -> None:
-    """Makes the package, imported under this name, available under both."""
+    """Make the package, imported under this name, available under both."""
     if name in NAMES and not any(getattr(finder, "first", None) == name for finder in sys.meta_path):
         sys.meta_path.insert(0, OtherName(name))
 

@@ -1,4 +1,5 @@
-"""Several devices: how a model is split over them, and the bytes that they exchange, for programs and the command."""
+"""Several devices: how a model is split over them, and the bytes that they exchange, for programs and the command
+line."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ def splits(
     bytes that one device sends in a decode step and in prefill, and the minimum times.
 
     `dispatch` is the type in which tokens travel to experts, `bfloat16` or `fp8`; all other messages have 16 bits.
-    Times are None if `on` is an amount of memory alone, and times on links if it states no links. Raises `Problem` if
-    the model's sizes do not divide by this many devices.
+    Times are None if `on` is only an amount of memory, and times on links if it states no links. Raises `Problem` if
+    the model's sizes are not divisible by this many devices.
     """
     read, given, machine = _asked(model, on, context, batch, weights, cache, devices)
     rows = [row(one, machine) for one in every_spread(read, given, dispatch)]
@@ -68,8 +69,8 @@ def traffic(
 
     `sent_bytes` is for one device, summed over the stages, `total_bytes` for all devices. Routed experts are divided
     over the devices of a stage. A token is sent once to each other device that has any of its experts; their expected
-    number assumes that tokens choose evenly, so bytes may be fractions. Raises `Problem` for degrees that the model's
-    sizes do not divide by.
+    number assumes that tokens choose evenly, so bytes may be fractions. Raises `Problem` for degrees by which the
+    model's sizes are not divisible.
     """
     read, given, _ = _asked(model, "80GB", context, batch)
     asked = {"tensor": tensor, "pipeline": pipeline, "data": data}

@@ -64,12 +64,12 @@ class Parameters(Tabular):
 
     @property
     def by_count(self) -> dict[str, int]:
-        """Every count that a published size may be, by its name: `total`, `with_components_and_prediction`, …"""
+        """Every count that a published size may refer to, by its name: `total`, `with_components_and_prediction`, …"""
         return named_counts(self._model)
 
     @property
     def stored(self) -> int:
-        """The values in the published file, scales included; without a known file, parameters and buffers."""
+        """The values in the published file, including scales; without a known file, parameters and buffers."""
         return self._model.stored
 
     @property
@@ -96,8 +96,8 @@ class Parameters(Tabular):
 
     @property
     def patterns(self) -> Table:
-        """The trained tensors by name pattern, with `{i}` for a layer and `{e}` for an expert: shape, copies, their
-        parameters in total, also as a formula."""
+        """The trained tensors by name pattern, with `{i}` for a layer and `{e}` for an expert: shape, copies, and their
+        total parameters, also as a formula."""
         return weights_table(self._model.counts)
 
     @property

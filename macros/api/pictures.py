@@ -10,7 +10,7 @@ from ..views.diagrams.dataflow import Drawing, is_large
 from ..views.diagrams.drawing import drawing_svg, laid_out
 from ..views.diagrams.model_diagrams import shapes
 
-# The rules of docs/assets/components.css for these two drawings, by day, for elements of this drawing alone.
+# The light-mode rules of docs/assets/components.css for these two drawings, scoped to a standalone drawing.
 STYLE = """
 @font-face {
   font-family: "Like Source Sans 3"; size-adjust: 94.2%;
@@ -33,7 +33,7 @@ SPACE = "http://www.w3.org/2000/svg"
 
 
 class Picture:
-    """A drawing. `svg` is a complete file, which needs no style sheet and no font of the site."""
+    """A drawing. `svg` is a complete file, which needs no style sheet and no font from the site."""
 
     def __init__(self, svg: str):
         self.svg = svg

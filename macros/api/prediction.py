@@ -25,7 +25,7 @@ class Prediction(Tabular):
 
     @property
     def modules(self) -> int:
-        """Their number, each for one token further; Qwen's, the number of layers."""
+        """Their number, each for one token further; for Qwen's, the number of layers."""
         return self._inner.number
 
     @property

@@ -1,4 +1,4 @@
-"""Estimates the memory of a run on real weights before it begins."""
+"""Estimates the memory of a run on real weights before it starts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ FLOAT32 = 4
 # Number of arrays as large as the largest operation's that are alive at once: for attention, the scores, the masked
 # scores, their exponentials and the weights.
 AT_ONCE = 3
-MUCH = 10**9  # bytes from which on a run's memory is reported
+MUCH = 10**9  # bytes above which a run's memory is reported
 
 
 def needed(model: Model, tokens: int, all_logits: bool) -> int:
     """Upper bound in bytes, in float32: the largest weight as read and as used, the cache, the largest operation, and
-    the logits of all tokens if they are asked for."""
+    the logits of all tokens if they are requested."""
     largest = max(int(w.count) // int(w.layer_count) for w in (*model.counts.weights, *model.counts.buffers))
     _, elements = costs_of(model.counts).memory.largest_operation(tokens, tokens)
     logits = 2 * tokens * model.config.symbols["vocab_size"] if all_logits else 0

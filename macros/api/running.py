@@ -28,7 +28,7 @@ from .tracing import TracedStep, traced
 
 
 class Prediction(Tabular):
-    """The input tokens, their logits ([T V] float32, or [1 V] for the last one) and the likeliest next tokens.
+    """The input tokens, their logits ([T V] float32, or [1 V] for the last one) and the most likely next tokens.
 
     `steps`: with `trace`, each step with its output.
     """
@@ -56,14 +56,14 @@ def run(
     without: str | Sequence[str] = (),
     trace: bool = False,
 ) -> Prediction:
-    """The likeliest next tokens after a text, or after token ids, with the weights of a checkpoint folder.
+    """The most likely next tokens after a text, or after token ids, with the weights of a checkpoint folder.
 
-    `folder` holds config.json and *.safetensors, or is `capitals`, the small model that is included; its tokenizer.json
-    splits a text. `source` is the input of an encoder: token ids, or a [2M bands] spectrogram or its .npy file.
-    `all_logits` returns the logits of every token. Refuses a run that needs more memory than there is, or than `memory`
-    ("8GB"). `without` leaves out designs, one or several: `scaling` of the attention scores, `causal_mask`, `norms` (or
-    one by its name, such as `ln_f`), `residual_stream`. `trace` keeps the output of each step: `steps`. Gives the
-    warnings of `load`. Raises `Problem`.
+    `folder` holds config.json and *.safetensors, or is `capitals`, the included small model; its tokenizer.json splits
+    a text. `source` is the input of an encoder: token ids, or a [2M bands] spectrogram or its .npy file. `all_logits`
+    returns the logits of every token. Refuses a run that needs more memory than there is, or than `memory` ("8GB").
+    `without` leaves out designs, one or several: `scaling` of the attention scores, `causal_mask`, `norms` (or one by
+    its name, such as `ln_f`), `residual_stream`. `trace` keeps the output of each step: `steps`. Issues the warnings of
+    `load`. Raises `Problem`.
     """
     name, most = os.fspath(folder) if isinstance(folder, (str, os.PathLike)) else None, whole("top", top, 10**9)
     if not isinstance(name, str):
@@ -101,7 +101,7 @@ def _ablated(asked: AnyCheckpoint, tokens: list[int], without: Sequence[str], is
 
 
 def likeliest(scores: np.ndarray, top: int) -> list[tuple[int, float]]:
-    """Token ids with their probabilities, from the last row of [T V], likeliest first."""
+    """Token ids with their probabilities, from the last row of [T V], most likely first."""
     shares = softmax(scores[-1].astype(np.float64))
     return [(int(n), float(shares[n])) for n in np.argsort(-shares, kind="stable")[:top]]
 
@@ -181,9 +181,9 @@ def continued(
 
 def read_source(given: object, config: Config) -> np.ndarray | None:
     """The input of an encoder: [M] token ids, or the numbers of a spectrogram [2M bands], an image [M D] or tokens with
-    their boxes [M 5], also from a file.
+    their boxes [M 5], which may be read from a file.
 
-    Raises `Problem` for input that is missing, superfluous or of another kind.
+    Raises `Problem` for input that is missing, superfluous or of the wrong kind.
     """
     sizes, shape = config.symbols, config.source_shape and tuple(map(int, config.source_shape))
     if SOURCE not in sizes:

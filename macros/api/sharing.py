@@ -99,7 +99,8 @@ class Speculative(Tabular):
 
     @property
     def draft_weight_bytes(self) -> int:
-        """The draft's weights. A head's are its own: the target's embedding and LM head, which it reads, are there."""
+        """The draft's weights. For a head, only its own: the target's embedding and LM head, which it reads, are
+        already there."""
         return costs_of(self.draft.counts).weight_bytes(self.given.format) if self.draft else 0
 
     @property
@@ -111,7 +112,7 @@ class Speculative(Tabular):
 
     @property
     def draft_target_bytes(self) -> int:
-        """Bytes that a head reads of its target's embedding and LM head in each step; 0 for any other draft."""
+        """Bytes that a head reads from its target's embedding and LM head in each step; 0 for any other draft."""
         return (
             costs_of(self.draft.counts).traffic.target_bytes_read(self.given.batch, self.given.format)
             if self.draft
@@ -164,7 +165,7 @@ def speculated(
 
 
 def vocabularies_differ(target: Model, draft: Model | None) -> tuple[str, ...]:
-    """A warning if a draft's tokens cannot be the target's."""
+    """A warning if a draft's tokens do not match the target's."""
     return differing(costs_of(target.counts), draft and costs_of(draft.counts))
 
 
@@ -184,7 +185,8 @@ def speculative(
 
     Each proposed token is accepted with probability `acceptance`, independently of the others. Without `draft_tokens`
     the best number is used. Without a draft (None) proposals cost nothing, like tokens that are looked up in the text.
-    For a mixture of experts, the experts read are the number that the tokens are expected to choose. Raises `Problem`.
+    For a mixture of experts, the number of experts read is the one that the tokens are expected to choose. Raises
+    `Problem`.
     """
     weights = _format_of_both(target, draft, weights)
     given = replace(conditions(context, batch, weights, cache, devices), accelerator=accelerator(on))
@@ -195,7 +197,7 @@ def speculative(
 
 
 def _format_of_both(target: Asked, draft: Asked | None, weights: str) -> str:
-    """The format that the names state, if they state one and the same; both models have one format."""
+    """The format that the names state, if they state one and agree; both models have one format."""
     first = loading.own_format(target, weights)
     if draft is None or (second := loading.own_format(draft, weights)) == first:
         return first

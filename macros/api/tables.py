@@ -22,7 +22,7 @@ SHOWN = 20  # rows of a long table when displayed
 
 
 class Tabular:
-    """Anything that is or has a table, and can be shown and exported as one."""
+    """Anything that is or has a table, and can be displayed and exported as one."""
 
     @property
     def table(self) -> Table:
@@ -50,10 +50,10 @@ class Tabular:
 
 
 class Table(Tabular, Sequence[Row]):
-    """Rows with the same columns, each value a number, a text, a list of sizes, or None: `rows()` for a data frame,
+    """Rows with the same columns, each value a number, a string, a list of sizes, or None: `rows()` for a data frame,
     `to_csv()`, `to_markdown()`; a sequence of dicts, which a notebook shows as a table.
 
-    `rows` may be generated, so that a list of a million tensors never exists as a whole. With `heads`, one row is one
+    `rows` may be generated, so that a list of a million tensors never exists as a whole. With `heads`, each row is one
     thing, and is shown as a column under its name.
     """
 
@@ -90,7 +90,7 @@ class Table(Tabular, Sequence[Row]):
     def __getitem__(self, index: slice) -> Table: ...
 
     def __getitem__(self, index: int | slice) -> Row | Table:
-        """A row, or a table of several."""
+        """A row, or a table of several rows."""
         rows = self.rows()[index]
         return rows if isinstance(rows, dict) else Table(self.columns, rows, caption=self.caption, heads=self.heads)
 
@@ -169,7 +169,7 @@ class Quantity(int, Tabular):
 
 
 def one_type(rows: list[Row]) -> list[Row]:
-    """The same rows, each column of one type: mixed numbers become floats, any other mixture text."""
+    """The same rows, each column of one type: mixed numbers become floats, any other mixture becomes strings."""
     columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     for name, values in columns.items():
         kinds = {type(value) for value in values} - {type(None)}

@@ -47,7 +47,7 @@ class Training(Tabular):
 
     @property
     def money(self) -> Fraction | None:
-        """Money for the run at the given prices; None without."""
+        """Money for the run at the given prices; None if there are none."""
         return None if self.run is None else self.prices.money(self.run.seconds * self.run.devices, self.run.joules)
 
     def __bool__(self) -> bool:
@@ -198,15 +198,14 @@ def train(
     target_parameters: str | Iterable[str] | None = None,
     expert: int = 1,
 ) -> Training:
-    """The cost of training a model: trainable parameters, bytes on the fullest device by term, FLOPs, and the time and
+    """The cost of training a model: trainable parameters, bytes on the fullest device by term, FLOPs, the time and
     energy of a run over `tokens` on a machine, and the money at your prices: `price_per_hour` of a device, or its
     `purchase` over `years`, and `electricity` for a kilowatt-hour.
 
     `method` is full, lora, dora or qlora, with PEFT's names: `rank` (8), `target_modules` (`q_proj,v_proj`,
     `all-linear` or a regular expression; None: PEFT's default for the model type, if it has one), `target_parameters`
-    (`experts.gate_up_proj`), `bias` (none, all, lora_only), `modules_to_save`, `exclude_modules`,
-    `layers_to_transform` (`0-7`), `layers_pattern`, `rank_pattern` (`q_proj=32`), `alpha_pattern`. Warns of names that
-    no module has.
+    (`experts.gate_up_proj`), `bias` (none, all, lora_only), `modules_to_save`, `exclude_modules`, `layers_to_transform`
+    (`0-7`), `layers_pattern`, `rank_pattern` (`q_proj=32`), `alpha_pattern`. Warns about names that match no module.
 
     `zero` is the stage of ZeRO, 0 for DDP, or `fsdp`. Raises `Problem`.
     """
@@ -239,17 +238,17 @@ def train(
 
 
 def some(value: Any) -> Any:
-    """Texts and numbers as they are, anything else that has members as a list."""
+    """Strings and numbers unchanged, anything else that has members as a list."""
     return value if value is None or isinstance(value, (str, int)) else list(value)
 
 
 def table_in(value: Any) -> Any:
-    """A mapping as a dict, anything else as it is."""
+    """A mapping as a dict, anything else unchanged."""
     return dict(value) if isinstance(value, Mapping) else value
 
 
 class Choices(NamedTuple):
-    """The options of a training, from a program or a terminal; None for those that were not given."""
+    """The options of a training run, from a program or a terminal; None for those that were not given."""
 
     devices: Any
     method: Any

@@ -19,7 +19,7 @@ from .javascript import absolute, compile_module, imports, keywords_of, methods_
 
 PACKAGE = Path(__file__).parent.parent
 
-# Files of several modules, each layer on top of the one before: for every script; for conditions and machines; for
+# Files of several modules, each layer on top of the previous one: for every script; for conditions and machines; for
 # forward passes; for counting. They include whatever their modules import, except code that reads files.
 LAYERS = {
     "base": ("engine.bounds", "engine.json_data", "engine.tensors"),
@@ -27,7 +27,7 @@ LAYERS = {
     "engine": ("engine.forward", "engine.architectures.config", "engine.keys", "engine.layouts"),
     "counting": ("counting.figures",),
 }
-# Needed by one tool or one of its options: files of their own.
+# Needed by one tool or one of its options: separate files.
 OF_ONE_TOOL = (
     *("counting.gguf", "counting.design", "counting.differing", "engine.variations", "views.charts.treemap"),
     *("views.charts.memory_areas", "views.charts.bar_values"),
@@ -58,15 +58,15 @@ OF_ONE_TOOL = (
     *("counting.training_setup", "counting.training_compute", "counting.training_plan"),
     *("catalogue.gguf_config", "counting.file_weights", "catalogue.gguf_tokenizer"),
 )
-# Files that need only the runtime: what reads a question, and the names in it, before an engine is asked for.
-# The resolver of names comes only with a name that no model of the catalog has.
+# Files that need only the runtime: the parser of questions, and the names in them, before an engine is needed. The
+# resolver of names is loaded only for a name that no model of the catalog has.
 OF_RUNTIME_ALONE = {
     "question": ("catalogue.question", "catalogue.question_leads"),
     "resolving": ("catalogue.resolving",),
 }
 # Runs a forward pass on numbers, with arrays by NUMPY.
 WITH_NUMBERS = ("engine.loaded", "engine.ablations", "engine.published", "catalogue.gguf_weights")
-REGISTRY = "engine.registry"  # a browser knows the module of each type, and nothing else of it
+REGISTRY = "engine.registry"  # a browser knows the module of each type, and nothing else about it
 LEFT_OUT = frozenset(
     {"engine.cached_method", "engine.checkpoint", "engine.files", "engine.mistakes", REGISTRY, *WITH_NUMBERS}
 )
@@ -130,7 +130,7 @@ def _source(name: str) -> _Source | None:
 
 
 def _in_order(entries: Iterable[str], seen: dict[str, _Source], go_on: Callable[[], object]) -> dict[str, _Source]:
-    """These modules and all that they import, each after its imports."""
+    """These modules and everything that they import, each after its imports."""
     for name in entries:
         go_on()
         source = None if name in seen or name in LEFT_OUT else _source(name)

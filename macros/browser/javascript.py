@@ -43,7 +43,7 @@ _COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "e
 _EAGER = frozenset("sum tuple list sorted set frozenset min max dict sorted zip enumerate map".split())
 
 
-# Methods of text, lists, dicts and sets, which are dispatched on the type of their object.
+# Methods of str, list, dict and set, which are dispatched on the type of their object.
 _BUILT_IN = frozenset(
     """
     join split strip replace startswith endswith partition rpartition removesuffix removeprefix isascii isalpha isalnum
@@ -446,7 +446,7 @@ class _Module:
                 assert isinstance(target, ast.Name)
                 value = child.value
                 if isinstance(value, ast.Tuple) and any(ast.unparse(base).endswith("Enum") for base in node.bases):
-                    value = value.elts[0]  # of a member with more than a value, the value
+                    value = value.elts[0]  # for a member with more than a value, its value
                 body += f"$c.$set({_quoted(target.id)},{self.expr(value)});"
                 self.class_scope.add(target.id)
             elif isinstance(child, (ast.FunctionDef, ast.AnnAssign, ast.Expr, ast.Pass)):
@@ -465,7 +465,7 @@ class _Module:
 
     @staticmethod
     def filled(node: ast.ClassDef) -> str:
-        """The constructor of a class that defines all of its fields itself: it sets them all at once."""
+        """The constructor of a class that defines all of its fields itself: it sets all of them at once."""
         fields = [child for child in node.body if isinstance(child, ast.AnnAssign)]
         is_alone = all(isinstance(base, ast.Name) and base.id in ("NamedTuple", "Struct") for base in node.bases)
         if not fields or not is_alone or any(isinstance(child.value, ast.Call) for child in fields):

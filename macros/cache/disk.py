@@ -54,7 +54,7 @@ def _close(file: BinaryIO) -> None:
 
 
 class SpillFile:
-    """Data that is not needed for a while, moved to a private file. Raises OSError if there is no room for it."""
+    """Data that is not needed for a while, moved to a private file. Raises OSError if there is no space for it."""
 
     @cached_property
     def file(self) -> BinaryIO:
@@ -63,7 +63,7 @@ class SpillFile:
         return made
 
     def put(self, content: bytes) -> tuple[int, int]:
-        """Append a text; returns its offset and length."""
+        """Append a string; returns its offset and length."""
         start = self.file.seek(0, os.SEEK_END)
         return start, self.file.write(content)
 
@@ -120,7 +120,7 @@ class Store:
         return True
 
     def seen(self, root: Path) -> Iterable[str]:
-        """Everything besides presets that a result may depend on: of a page, its existence."""
+        """Everything other than presets that a result may depend on: for a page, its existence."""
         folder = f"{PRESETS}{os.sep}"
         for path, (content, _) in self.files.items():
             if not str(path).startswith(folder):
@@ -165,7 +165,7 @@ class Store:
                 self.new[key] = uses, self.state(uses), place
 
     def close(self) -> None:
-        """Write new results, unless a file was saved since this process began to read."""
+        """Write new results, unless a file was saved since this process started to read."""
         try:
             if self.database is not None and self.new and not self.is_in_doubt():
                 with self.database:
@@ -178,7 +178,7 @@ class Store:
             self.drop_if_damaged(error)
 
     def drop_if_damaged(self, error: Exception) -> None:
-        """Remove a file that is not a database, or a damaged one: the next build makes another."""
+        """Remove a file that is not a database, or a damaged one: the next build creates another."""
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
             with suppress(OSError):
                 self.file.unlink()
@@ -192,7 +192,7 @@ TEXT = b"="  # marks plain text; anything else is JSON
 
 
 def encode(value: object) -> bytes:
-    """A value as bytes: plain text as it is, anything else as JSON."""
+    """A value as bytes: plain text unchanged, anything else as JSON."""
     return TEXT + value.encode() if type(value) is str else json.dumps(value, ensure_ascii=False).encode()
 
 
@@ -234,7 +234,7 @@ PACKAGE = Path(__file__).parent.parent
 
 
 def cache_folder() -> Path:
-    """Where programs of the user keep what can be computed again."""
+    """Where the user's programs keep what can be computed again."""
     said = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     return Path(said) if said else Path.home() / ".cache"
 
@@ -254,8 +254,8 @@ def _package_states() -> States:
 
 @contextmanager
 def for_commands() -> Iterator[None]:
-    """With the results of earlier commands, in a folder of the user's own; without them during a build, if caching is
-    off, or if there can be no such folder."""
+    """Use the results of earlier commands, from a folder of the user's own; not during a build, if caching is off, or
+    if there can be no such folder."""
     if _stores or not is_asked():
         yield
         return
@@ -293,7 +293,7 @@ def is_cold() -> bool:
 
 
 def record() -> list[Record]:
-    """Collect the results of this forked process from now on, in place of writing them to the store."""
+    """Collect the results of this forked process from now on, instead of writing them to the store."""
     if not _stores:
         return []
     _unused.extend(one for one in _stores if isinstance(one, Store))
@@ -309,7 +309,7 @@ def take_over(records: Iterable[Record]) -> None:
 
 
 def get_or_compute(name: str, arguments: object, compute: Callable[[], T], is_part: bool = False) -> T:
-    """A cached result, or a new one: a JSON value or a tuple of such, from a text or from arguments whose `repr` is
+    """A cached result, or a new one: a JSON value or a tuple of such, from a string or from arguments whose `repr` is
     complete. A part of a larger result under computation is neither stored nor looked up on its own."""
     if not _stores or (is_part and _wholes):
         return compute()
@@ -329,7 +329,7 @@ def get_or_compute(name: str, arguments: object, compute: Callable[[], T], is_pa
 
 
 def get_or_compute_whole(name: str, arguments: object, compute: Callable[[], T]) -> T:
-    """The same for a result of many parts, which are not stored separately."""
+    """Like `get_or_compute`, for a result of many parts, which are not stored separately."""
 
     def computed() -> T:
         _wholes.append(name)

@@ -1,9 +1,9 @@
 """Tracked results in memory: each knows its dependencies, and is stale as soon as one of them changes. Saves 11 s of 29
 in a build; under live preview, everything that a save does not affect.
 
-Dependencies are recorded while a result is computed, never guessed: `presets.preset("llama3-8b")` says
-`depends_on("preset", "llama3-8b")`, and every computation under way records it. A cached result passes its dependencies
-on to its callers. So a page knows every preset behind it, however deep and however often memoized.
+Dependencies are recorded while a result is computed, never guessed: `presets.preset("llama3-8b")` calls
+`depends_on("preset", "llama3-8b")`, and every computation in progress records it. A cached result passes its
+dependencies on to its callers. So a page knows every preset behind it, however deep and however often memoized.
 
     @memoized   a function, its results by its arguments
     Latest      a step whose arguments are whole texts: its latest result only
@@ -49,7 +49,7 @@ def depends_on(kind: str, name: str | None = None) -> None:
 
 
 class tracking:
-    """Record everything used inside the block; the surrounding computation has used it too. A class, because a
+    """Records everything used inside the block; the surrounding computation has used it too. A class, because a
     generator-based context manager takes three times as long, and every result needs one."""
 
     __slots__ = "token", "used"
@@ -67,12 +67,12 @@ class tracking:
 
 
 def start_tracking(used: set[Dependency]) -> Token[set[Dependency] | None]:
-    """Begin recording into a set, for a block that ends in another function; returns the token for `stop_tracking`."""
+    """Start recording into a set, for a block that ends in another function; returns the token for `stop_tracking`."""
     return _under_way.set(used)
 
 
 def stop_tracking(token: Token[set[Dependency] | None]) -> None:
-    """End the recording that `start_tracking` began."""
+    """End the recording that `start_tracking` started."""
     _under_way.reset(token)
 
 
@@ -88,8 +88,8 @@ def untracked() -> Iterator[None]:
 
 @contextmanager
 def tracking_apart() -> Iterator[set[Dependency]]:
-    """Record everything used inside the block without passing it on: the caller states what the surrounding computation
-    depends on."""
+    """Record everything used inside the block without passing it on: the caller states what the surrounding
+    computation depends on."""
     used: set[Dependency] = set()
     token = _under_way.set(used)
     try:
@@ -207,7 +207,7 @@ class Latest(Generic[T]):
 
 
 class Compared(Generic[T]):
-    """A function whose callers depend on its result only: as long as the result stays equal, theirs stay valid."""
+    """A function whose callers depend only on its result: as long as the result stays equal, theirs stay valid."""
 
     def __init__(self, kind: str, function: Callable[[str], T]):
         self.kind, self.function = kind, function
@@ -257,13 +257,13 @@ _packs: list[bool] = []  # True once long texts are compressed
 
 
 def limit_large_results(most: int = 20) -> None:
-    """From now on, drop a long text, or a value with `is_large_result`, after the neighboring pages: in a build, only a
-    few consecutive pages need it. Compressed texts stay."""
+    """From now on, drops a long string, or a value with `is_large_result`, after the neighboring pages: in a build,
+    only a few consecutive pages need it. Compressed strings stay."""
     _most[:] = [most]
 
 
 def pack_long_texts() -> None:
-    """From now on, compress long texts: a live preview holds all of them and needs few."""
+    """From now on, compresses long strings: a live preview holds all of them and needs few."""
     _packs[:] = [True]
 
 
@@ -295,10 +295,10 @@ def release() -> None:
 
 
 class Packed:
-    """A long text, compressed to about a tenth, in a file. Comparing two does not read them."""
+    """A long string, compressed to about a tenth, in a file. Comparing two does not read them."""
 
     def __init__(self, text: str):
-        from hashlib import blake2b  # imported only where texts are packed
+        from hashlib import blake2b  # imported only where strings are packed
 
         content = text.encode("utf-8", "surrogatepass")
         self.digest = blake2b(content).digest()
@@ -317,7 +317,7 @@ class Packed:
 
 
 class _Contents:
-    """The contents of packed texts in a private file, which is rewritten when most of it belongs to texts that are
+    """The contents of packed strings in a private file, which is rewritten when most of it belongs to strings that are
     gone."""
 
     def __init__(self):
@@ -381,9 +381,9 @@ _contents = _Contents()
 
 
 class PackedResult(NamedTuple):
-    """A result that consists of one or several long texts."""
+    """A result that consists of one or several long strings."""
 
-    kind: type[str] | None  # such as Html; None for several texts
+    kind: type[str] | None  # such as Html; None for several strings
     packed: tuple[Packed, ...]
 
     def unpacked(self) -> str | tuple[str, ...]:
@@ -392,7 +392,7 @@ class PackedResult(NamedTuple):
 
 
 def pack(value: Any) -> PackedResult | None:
-    """A long text, or a tuple with one, compressed; None for any other value."""
+    """A long string, or a tuple with one, compressed; None for any other value."""
     kind: Any = None if type(value) is tuple else type(value)
     texts: tuple[Any, ...] = (value,) if kind else value
     if not all(isinstance(one, str) for one in texts) or max(map(len, texts), default=0) <= LONG:

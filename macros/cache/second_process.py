@@ -26,7 +26,7 @@ from . import disk
 T = TypeVar("T")
 
 FREE, THEIRS, DONE, OURS = range(4)  # the state of a task
-PLACE = 16  # bytes: where its result begins, and its length
+PLACE = 16  # bytes: where its result starts, and its length
 NEEDED = 1_000_000_000  # bytes of memory: the copy and what it computes
 PATIENCE = 60.0  # seconds for one task before the second process counts as stuck
 

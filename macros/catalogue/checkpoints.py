@@ -39,7 +39,7 @@ class Checkpoint:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """Raises `Problem` if there is none, or if the library that reads it is missing."""
+        """Raise `Problem` if there is none, or if the library that reads it is missing."""
         path = self.folder / "tokenizer.json"
         if not os.path.exists(path):
             raise Problem("no tokenizer.json here", "put the model's into the folder, or give --tokens", self.name)

@@ -64,7 +64,7 @@ def verify_names(slug: str) -> None:
 
 
 def check_file(path: Path) -> Result:
-    """Compares the preset in a file that is not ours with its published figures, with our presets loaded too."""
+    """Compare the preset in a file that is not ours with its published figures, with our presets loaded too."""
     read_also(path)
     try:
         return check(path.stem)

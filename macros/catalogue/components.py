@@ -90,7 +90,7 @@ class Component:
         return self._traced[one]
 
     def release(self) -> None:
-        """Drops the traces."""
+        """Drop the traces."""
         self._traced.clear()
         vars(self).pop("counts", None)
 

@@ -14,7 +14,7 @@ from .presets import FOLDER, family_of, paths, preset, readable
 
 
 def verify_family(slug: str) -> None:
-    """Raises `Problem` if at least as many presets spell the family differently: a family has one name and one page."""
+    """Raise `Problem` if at least as many presets spell the family differently: a family has one name and one page."""
     family = preset(slug).family
     spelt = spellings(family)
     mine = [other for other, spelling in spelt.items() if spelling == family]
@@ -30,7 +30,7 @@ def verify_family(slug: str) -> None:
 
 
 def verify_about(slug: str) -> None:
-    """Raises `Problem` for a release date in the future, for a name of another preset, and for a maker whose name most
+    """Raise `Problem` for a release date in the future, for a name of another preset, and for a maker whose name most
     presets capitalize differently."""
     mine = preset(slug)
     today = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)  # allows for time zones

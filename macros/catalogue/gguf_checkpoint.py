@@ -165,5 +165,5 @@ class GgufCheckpoint:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """Raises `Problem` for an unknown kind, or if the library that reads it is missing."""
+        """Raise `Problem` for an unknown kind, or if the library that reads it is missing."""
         return tokenizer_of(self.gguf, self.model.config.readable_ids)

@@ -313,7 +313,7 @@ class Reading:
 
 
 def put(raw: Raw, key: Key, value: Any) -> None:
-    """Sets a key of a config, or one inside a table: `ffn_config.moe_top_k`."""
+    """Set a key of a config, or one inside a table: `ffn_config.moe_top_k`."""
     *tables, last = str(key.key).split(".")
     for table in tables:
         raw = raw.setdefault(table, {})

@@ -231,7 +231,7 @@ class _Reader:
         return Values(self.data, kind, count, start)
 
     def _skip(self, count: int) -> None:
-        """Skips this many strings."""
+        """Skip this many strings."""
         data, at, end, length_at = self.data, self.at, len(self.data), struct.Struct("<Q").unpack_from
         for _ in range(count):
             if at + 8 > end:

@@ -80,12 +80,12 @@ class GgufWeights(Mapping[str, Array]):
 
 
 def _halves(rows: Array, heads: int) -> Array:
-    """Moves rows that rotate together from adjacent positions to half a head apart, as in the maker's files."""
+    """Move rows that rotate together from adjacent positions to half a head apart, as in the maker's files."""
     return rows.reshape(heads, -1, 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
 
 
 def _undone(how: str, arrays: list[Array], shape: Sequence[int], name: str) -> Array:
-    """Undoes what the converter did to a tensor. Raises `Problem` if that is not known."""
+    """Undo what the converter did to a tensor. Raises `Problem` if that is not known."""
     if how == "latent":
         keys, values = arrays
         both = [np.concatenate([k.T, v]) for k, v in zip(keys, values)]

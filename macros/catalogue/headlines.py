@@ -156,7 +156,7 @@ def headlines_of(preset: Preset) -> list[Headline]:
 
 
 def verify(model: Model) -> None:
-    """Raises `Problem` if the forward pass does not yield what is published: an exact total, or a size to its own
+    """Raise `Problem` if the forward pass does not yield what is published: an exact total, or a size to its own
     digits by the count that the preset names for it."""
     model.verify()
     for headline in headlines_of(model.preset) if model.preset else ():

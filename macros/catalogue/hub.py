@@ -234,7 +234,7 @@ def _range(library, repository: str, file: str, revision: str | None, begin: int
 
 @contextmanager
 def _in_one_line(repository: str, revision: str | None) -> Iterator[None]:
-    """Turns the library's exceptions into one line that says what to do."""
+    """Turn the library's exceptions into one line that says what to do."""
     library = _library()
     library.utils.disable_progress_bars()
     library.utils.logging.set_verbosity(logging.CRITICAL)  # our one line at the end replaces its messages

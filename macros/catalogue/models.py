@@ -202,7 +202,7 @@ class Model:
         return Counted(self.raw, self.architecture, self.config, self.head, self.trace)
 
     def release(self) -> None:
-        """Drops the trace and everything counted from it. The model keeps a trace that a view still uses part of, since
+        """Drop the trace and everything counted from it. The model keeps a trace that a view still uses part of, since
         parts are compared by identity."""
         mine = vars(self)
         self.release_costs()
@@ -217,7 +217,7 @@ class Model:
             vars(prediction).pop("counts", None)
 
     def release_costs(self) -> None:
-        """Drops the costs and their cached results immediately: a build runs without the garbage collector."""
+        """Drop the costs and their cached results immediately: a build runs without the garbage collector."""
         if (counts := vars(self).get("counts")) is not None and counts.costs is not None:
             clear(counts.costs, *vars(counts.costs).values())
             counts.release()
@@ -304,7 +304,7 @@ class Model:
         return bool(self.preset and self.preset.sources.names == "published")
 
     def verify(self) -> None:
-        """Raises `Problem` if the forward pass does not yield an exact published total, or if a tower or module is
+        """Raise `Problem` if the forward pass does not yield an exact published total, or if a tower or module is
         wrong."""
         _ = self.components, self.prediction
         published = self.published

@@ -19,7 +19,7 @@ TAKEN = frozenset({"index", "readme", "catalogue", "catalogue.schema", "model.sc
 
 
 def check_name(name: str, key: str) -> None:
-    """Raises `Problem` for a name with markup, or with leading, trailing or double spaces."""
+    """Raise `Problem` for a name with markup, or with leading, trailing or double spaces."""
     if markup := _MARKUP.search(name):
         raise Problem(
             f"{shorten(name)} holds {markup[0]!r}: expected plain text without markup", "write it without", key
@@ -31,14 +31,14 @@ def check_name(name: str, key: str) -> None:
 
 
 def check_family(family: str) -> None:
-    """Raises `Problem` for a family that cannot name a folder."""
+    """Raise `Problem` for a family that cannot name a folder."""
     check_name(family, "family")
     if not family_slug(family):
         raise Problem(f"family = {shorten(family)}: its pages have no address", "write it with Latin letters or digits")
 
 
 def check_hub(hub: str) -> None:
-    """Raises `Problem` for a name that is not a repository's."""
+    """Raise `Problem` for a name that is not a repository's."""
     if not _HUB.fullmatch(hub):
         raise Problem(f"hub = {shorten(hub)}: no repository of the hub", "write organization/repository")
 
@@ -49,7 +49,7 @@ def is_hub_name(name: str) -> bool:
 
 
 def check_slug(slug: str) -> None:
-    """Raises `Problem` for a string that is not a slug."""
+    """Raise `Problem` for a string that is not a slug."""
     if len(slug) > LONGEST or not _SLUG.fullmatch(slug):
         allowed = f"use small letters, digits, dots and hyphens, such as llama3-8b, at most {LONGEST}"
         raise Problem(f"{shorten(slug)} is not a slug", allowed)
@@ -58,7 +58,7 @@ def check_slug(slug: str) -> None:
 
 
 def check_path(path: str) -> None:
-    """Raises `Problem` for a path below `docs/` that cannot be part of a page's address or title."""
+    """Raise `Problem` for a path below `docs/` that cannot be part of a page's address or title."""
     if not _PATH.fullmatch(path):
         allowed = "rename it: letters, digits, spaces and . + - _ are what addresses and titles are made of"
         raise Problem(f"{shorten(path)} is not the path of a page", allowed)

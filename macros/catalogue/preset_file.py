@@ -171,7 +171,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                 raise Problem("published.file is missing: its source is the file at hub", "write file = true")
 
     def _check_parts(self) -> None:
-        """Raises `Problem` if the described part is not one of a config.json, or if the other parts are not listed."""
+        """Raise `Problem` if the described part is not one of a config.json, or if the other parts are not listed."""
         part = self.sources.part
         if part and not self.sources.left_out:
             raise Problem("sources.part without sources.left_out", "list the keys of the other parts there")

@@ -102,7 +102,7 @@ def _value(k: Key) -> Schema:
 
 
 def _as_taplo_reads_it(said: Any) -> Any:
-    """Adapts a schema to Taplo. TOML has no null, so a key that may be null may be omitted. Taplo supports one kind of
+    """Adapt a schema to Taplo. TOML has no null, so a key that may be null may be omitted. Taplo supports one kind of
     entry per list, and rejects a schema whose `$id` is not a full URL."""
     if isinstance(said, dict):
         kinds = [kind for kind in said.get("anyOf", []) if kind != {"type": "null"}]

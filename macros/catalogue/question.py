@@ -27,7 +27,7 @@ TOKENS = {"k": 1000, "m": 10**6, "b": 10**9, "t": 10**12}  # of a training run
 
 
 def meant(question: str, grammar: Grammar) -> Meaning:
-    """Parses a question."""
+    """Parse a question."""
     return Reading(question, grammar).read()
 
 
@@ -192,7 +192,7 @@ class Reading:
         return 0 <= i < len(self.tokens) and not self.gone[i] and self.tokens[i].text in words
 
     def _correct(self) -> None:
-        """Replaces each word that differs from a known one by one letter."""
+        """Replace each word that differs from a known one by one letter."""
         for i, token in enumerate(self.tokens):
             meant = self.grammar.models.near(token.text, self.grammar.of_terms)
             if meant:
@@ -200,7 +200,7 @@ class Reading:
                 self.tokens[i] = Token(meant, token.start, token.end, token.is_joined)
 
     def _read_models(self) -> None:
-        """Reads the models. Names of tensors and keys of a config, which are looked up, are not part of a model's
+        """Read the models. Names of tensors and keys of a config, which are looked up, are not part of a model's
         name."""
         tensors = self._tensors()
         hidden = [any(start <= token.start < end for start, end in tensors) for token in self.tokens]
@@ -229,7 +229,7 @@ class Reading:
     # --- values -------------------------------------------------------------------------------------------------------
 
     def _read_prices(self) -> None:
-        """Reads what a device costs per hour and what a kWh of electricity costs: `$2 an hour`, `0.30 per kWh`."""
+        """Read what a device costs per hour and what a kWh of electricity costs: `$2 an hour`, `0.30 per kWh`."""
         said = self.said
         for i, token in enumerate(self.tokens):
             number = None if self.gone[i] else number_of(token.text)
@@ -251,7 +251,7 @@ class Reading:
             self.use(i, end + 1)
 
     def _leave_instances(self) -> None:
-        """Reports a cloud's machine as unused: `g5.12xlarge`."""
+        """Report a cloud's machine as unused: `g5.12xlarge`."""
         for start, end in chunks_of(self.question):
             name = self.question[start:end].strip(".,;!?()")
             if "." in name and name.lower().endswith(("large", "metal")):
@@ -312,7 +312,7 @@ class Reading:
         return i > 0 and not self.gone[i - 1] and self.grammar.models.is_first(self.tokens[i - 1].text)
 
     def _read_values(self) -> None:
-        """Reads numbers with their units: `20 users`, `rank 16`, `100b tokens`."""
+        """Read numbers with their units: `20 users`, `rank 16`, `100b tokens`."""
         said = self.said
         for i, token in enumerate(self.tokens):
             number = None if self.gone[i] else number_of(token.text)
@@ -364,7 +364,7 @@ class Reading:
         self._read_changes()
 
     def _read_changes(self) -> None:
-        """Reads sizes with a value: `16 kv heads`, `vocab 128k`."""
+        """Read sizes with a value: `16 kv heads`, `vocab 128k`."""
         keys = self.grammar.names["keys"]
         for start, name, n in self._all("size", False):
             if name not in keys or not in_one_piece(self.tokens, self.gone, start, start + n):
@@ -375,7 +375,7 @@ class Reading:
                 self.use(first, end)
 
     def _read_context(self) -> None:
-        """Reads tokens of context: `16k`, `100000 tokens`, `context 8192`."""
+        """Read tokens of context: `16k`, `100000 tokens`, `context 8192`."""
         said = self.said
         for i, token in enumerate(self.tokens):
             number = None if self.gone[i] else number_of(token.text)
@@ -436,7 +436,7 @@ class Reading:
     # --- figures -----------------------------------------------------------------------------------------------------
 
     def _read_figure(self) -> None:
-        """Reads the requested figure or size: the longest phrase outside names of tensors such as
+        """Read the requested figure or size: the longest phrase outside names of tensors such as
         `mlp.experts.gate_proj`."""
         best, named = 0, [(start, end) for start, end in self._tensors() if "." in self.question[start:end].strip(".")]
         is_of_memory = any(name == "device_bytes" for _, name, _ in self._all("figure", False))

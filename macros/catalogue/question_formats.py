@@ -17,7 +17,7 @@ class Formats:
         self.reading, self.said = reading, reading.said  # `question.Reading`
 
     def read(self) -> None:
-        """Reads the formats of the weights and of the cache."""
+        """Read the formats of the weights and of the cache."""
         r = self.reading
         said, known = self.said, r.grammar.names["caches"]
         formats: list[str] = []
@@ -53,7 +53,7 @@ class Formats:
         said.caches = caches if len(caches) > 1 else []
 
     def _note_kind(self, start: int, n: int, name: str) -> None:
-        """Notes that a variant of a format is taken as that format: `Q6_K_L`, `UD-Q2_K_XL`."""
+        """Note that a variant of a format is taken as that format: `Q6_K_L`, `UD-Q2_K_XL`."""
         r = self.reading
         end = start + n
         is_before = start > 0 and r.question[r.tokens[start - 1].end : r.tokens[start].start] == "-"

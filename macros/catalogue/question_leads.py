@@ -243,7 +243,7 @@ class _Leads:
         return [tool(link(self.pages["plan"], fill), f"Plan {model.title}{how}{conditions_of(said, False)}")]
 
     def _of_absent(self, one: Absent) -> list[Lead]:
-        """Says first that a model is missing, then names the nearest ones, without their figures."""
+        """Say first that a model is missing, then name the nearest ones, without their figures."""
         by = f" Its name on the hub is {one.hub}." if one.hub else ""
         how = (
             "Its type is covered: fetch or paste its config." if one.is_of_type else "Any config takes its config.json."

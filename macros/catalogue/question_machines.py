@@ -91,7 +91,7 @@ class Machines:
         self._name_other_cards()
 
     def _read_rivals(self, sure: list[tuple[int, str, int]]) -> None:
-        """Reads the other machines that a question names, each with its count."""
+        """Read the other machines that a question names, each with its count."""
         r, many = self.reading, self.said.devices
         for start, slug, n in sure:
             self.said.devices = None
@@ -103,7 +103,7 @@ class Machines:
         self.said.devices = many
 
     def _read_unlisted(self) -> None:
-        """Reads a machine that people ask about and whose figures are not known: `Raspberry Pi 5`."""
+        """Read a machine that people ask about and whose figures are not known: `Raspberry Pi 5`."""
         r = self.reading
         for start, _, n in r.phrases("unknown_machines"):
             end = start + n
@@ -117,7 +117,7 @@ class Machines:
             return
 
     def _read_series(self) -> None:
-        """Reads a data center card by a name that no machine has: `H800`."""
+        """Read a data center card by a name that no machine has: `H800`."""
         r = self.reading
         for i, token in enumerate(r.tokens):
             digits = token.text[1:]
@@ -129,7 +129,7 @@ class Machines:
                 return
 
     def _read_other_card(self) -> None:
-        """Reads a card by a name that no machine has: `RTX 4060`."""
+        """Read a card by a name that no machine has: `RTX 4060`."""
         r = self.reading
         for i, token in enumerate(r.tokens):
             if r.gone[i] or not r.has(i - 1, *CARDS):
@@ -146,7 +146,7 @@ class Machines:
             return
 
     def _name_other_cards(self) -> None:
-        """Reports as unused the cards next to the chosen one whose names no machine has."""
+        """Report as unused the cards next to the chosen one whose names no machine has."""
         said, end = self.said, self.end
         why = said.why_on
         self._read_other_card()
@@ -165,7 +165,7 @@ class Machines:
     # --- how many -----------------------------------------------------------------------------------------------------
 
     def count_before(self, i: int, is_amount: bool = False) -> None:
-        """Reads the number of devices before the name of one, or before its memory: `2 x`, `dual`, `four nvidia`."""
+        """Read the number of devices before the name of one, or before its memory: `2 x`, `dual`, `four nvidia`."""
         r = self.reading
         at = i - 1
         while r.has(at, *MAKERS):
@@ -195,7 +195,7 @@ class Machines:
         r.use(at, i)
 
     def count_after(self) -> None:
-        """Reads the number of devices after the machine: `H100 x8`, `A100-80GB:8`, `v5e-8`, `3090 2x`."""
+        """Read the number of devices after the machine: `H100 x8`, `A100-80GB:8`, `v5e-8`, `3090 2x`."""
         r = self.reading
         at = self.end
         while 0 <= at < len(r.tokens) and (r.gone[at] or r.tokens[at].text in FORMS):
@@ -218,13 +218,13 @@ class Machines:
             r.use(at, end)
 
     def count_nodes(self) -> None:
-        """Multiplies the devices of a node by the nodes: `2 nodes of 8 h100`."""
+        """Multiply the devices of a node by the nodes: `2 nodes of 8 h100`."""
         if self.said.nodes and self.said.devices:
             self.said.devices *= self.said.nodes
             self.said.nodes = None
 
     def price(self, prices: list[str]) -> None:
-        """Gives several machines their prices, in the order in which both are named; for one machine, the first
+        """Give several machines their prices, in the order in which both are named; for one machine, the first
         applies."""
         if not prices:
             return
@@ -241,7 +241,7 @@ class Machines:
     # --- memory -------------------------------------------------------------------------------------------------------
 
     def read_amounts(self) -> None:
-        """Reads the amounts of memory: `24GB`, `8192 MiB`, `64 GB of RAM`."""
+        """Read the amounts of memory: `24GB`, `8192 MiB`, `64 GB of RAM`."""
         r = self.reading
         for i, token in enumerate(r.tokens):
             number = None if r.gone[i] else number_of(token.text)
@@ -272,7 +272,7 @@ class Machines:
             self.amounts.append(_amount(written, MEMORY[unit], r.typed(i, end), (i, end), is_host, after))
 
     def settle(self) -> None:
-        """Uses an amount to distinguish two machines with the same name; next to `Mac` it is the installed memory."""
+        """Use an amount to distinguish two machines with the same name; next to `Mac` it is the installed memory."""
         said, machines = self.said, self.reading.grammar.machines
         is_own = said.on is None or machines[said.on].part is not None
         self._settle_rivals()
@@ -300,7 +300,7 @@ class Machines:
             said.why_on = "Of a Mac's memory its GPU may use a part: all of it is counted."
 
     def _settle_rivals(self) -> None:
-        """Gives each of several machines the memory that follows its name: `m3 ultra 96gb vs m4 max 128gb`."""
+        """Give each of several machines the memory that follows its name: `m3 ultra 96gb vs m4 max 128gb`."""
         said = self.said
         if not said.rivals:
             return

@@ -177,7 +177,7 @@ class Models:
         return self._of_like_sizes(found, typed), absent
 
     def _leave_version(self, question: str, tokens: Sequence[Token], gone: list[bool], end: int, said: Any) -> None:
-        """Reports as unused the version of another model before a name: `Rombos v2.6 qwen 14b`."""
+        """Report as unused the version of another model before a name: `Rombos v2.6 qwen 14b`."""
         start = end - 1
         if start < 0 or gone[start] or tokens[start].text[:1] != "v" or not is_version(tokens[start].text):
             return
@@ -205,7 +205,7 @@ class Models:
         return end, absent
 
     def _leave_name(self, question: str, tokens: Sequence[Token], gone: list[bool], end: int, said: Any) -> None:
-        """Reports as unused an unknown word before a name, which may turn it into another model: `dolphin mixtral`."""
+        """Report as unused an unknown word before a name, which may turn it into another model: `dolphin mixtral`."""
         n = end - 1
         if n < 0 or gone[n]:
             return
@@ -229,7 +229,7 @@ class Models:
     def _read_more_sizes(
         self, question: str, tokens: Sequence[Token], gone: list[bool], start: int, end: int, found: list[Named]
     ) -> None:
-        """Reads the further sizes of a family: the last two in `qwen3 8b, 14b and 32b`."""
+        """Read the further sizes of a family: the last two in `qwen3 8b, 14b and 32b`."""
         words = [token.text for token in tokens[start:end] if token.text not in self.noise]
         sizes = [n for n, word in enumerate(words) if is_size(word)]
         is_more = is_size if sizes else _is_lettered  # the last two in `deepseek v3 vs v3.1 vs v3.2`
@@ -254,7 +254,7 @@ class Models:
                 found.append(one)
 
     def _note_alias(self, typed: str, tokens: Sequence[Token], one: Named, said: Any) -> None:
-        """Notes that a model was named by another one with the same shapes."""
+        """Note that a model was named by another one with the same shapes."""
         words = [token.text for token in tokens if not is_size(token.text) and token.text != "meta"]
         own = self.entries[one.record].own
         if any(word not in own and word not in self.noise and word not in self.plain for word in words):
@@ -269,7 +269,7 @@ class Models:
         found: list[Named],
         absent: list[Absent],
     ) -> None:
-        """Reads the names of hub repositories, files and Ollama tags, each as a whole."""
+        """Read the names of hub repositories, files and Ollama tags, each as a whole."""
         for start, end in chunks_of(question):
             name = question[start:end].strip(".,;!?()`\"'")
             if not self._is_of_hub(name):
@@ -317,7 +317,7 @@ class Models:
         )
 
     def _leave_publishers(self, question: str, tokens: Sequence[Token], gone: list[bool]) -> None:
-        """Drops the publisher, which is not part of a model's name: `meta-llama/`, `unsloth/`."""
+        """Drop the publisher, which is not part of a model's name: `meta-llama/`, `unsloth/`."""
         for n, token in enumerate(tokens):
             rest = question[token.end :]
             if rest[:1] != "/" or not rest[1:2].isalnum():

@@ -119,7 +119,7 @@ def words_of(pieces: Iterable[str]) -> tuple[str, ...]:
 
 
 def reference(text: str) -> Reference:
-    """Parses a name or an address, also after the words of a command: `ollama run qwen3:8b`."""
+    """Parse a name or an address, also after the words of a command: `ollama run qwen3:8b`."""
     words = text.split()
     text = words[-1] if len(words) > 2 and words[0].lower() in _PROGRAMS else text
     text = text.strip().partition("?")[0].partition("#")[0]

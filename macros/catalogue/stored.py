@@ -228,7 +228,7 @@ def tensors_of(folder: Path) -> dict[Path, dict[str, Tensor]]:
 
 
 def check_once(listed: Mapping[str, Tensor], there: Mapping[str, Path]) -> None:
-    """Raises `Problem` for tensors that another file lists too."""
+    """Raise `Problem` for tensors that another file lists too."""
     if twice := [name for name in listed if name in there]:
         also = f"lists tensors that {there[twice[0]].name} also lists: {some(twice)}"
         raise Problem(also, "give the files of one set of weights")
@@ -264,7 +264,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _check_parts(files: list[Path]) -> None:
-    """Raises `Problem` if a file's name says that it is one of several, and others are missing."""
+    """Raise `Problem` if a file's name says that it is one of several, and others are missing."""
     there = {file.name for file in files}
     for file in files:
         if part := _PART.fullmatch(file.name):

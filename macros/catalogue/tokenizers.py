@@ -30,7 +30,7 @@ class Tokenizer(ABC):
         self.path, self.vocabulary = path, vocabulary
 
     def encode(self, text: str) -> list[int]:
-        """Raises `Problem` for a string that cannot be tokenized, and for an id that the model does not have."""
+        """Raise `Problem` for a string that cannot be tokenized, and for an id that the model does not have."""
         check_text(text)
         ids = self._cut(text)
         for id in ids:

@@ -1,5 +1,5 @@
-"""The options of every command, in one module. Only the requested command is built, and imports what its own options
-need."""
+"""The options of every command, in one module. Only the requested command's parser is built, and imports only what its
+own options need."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that reports a wrong call in one line."""
 
     def options(self, words: list[str]) -> argparse.Namespace:
-        """The options of a call; a word that its command does not take is refused for that command."""
+        """The options of a call; a word that its command does not accept is rejected for that command."""
         found, left = self.parse_known_args(words)
         if left:
             self._refuse(found.command, left)
         return found
 
     def _refuse(self, command: str, words: list[str]) -> None:
-        """Refuse words that a command does not take: of an option, with the nearest one that it has."""
+        """Reject words that a command does not accept: an unknown option is reported with the nearest one that it
+        has."""
         commands = next(one.choices for one in self._actions if isinstance(one, argparse._SubParsersAction))
         of_command = commands[command]
         option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
@@ -447,7 +448,7 @@ def _bill(commands) -> None:
 
 
 def _prices(command: argparse.ArgumentParser) -> None:
-    """What a reader pays."""
+    """What the reader pays."""
     for name, metavar, help in (
         ("price-per-hour", "MONEY", "of a device"),
         ("purchase", "MONEY", "price of a device that you buy; give --years, too"),
@@ -759,7 +760,7 @@ def _on(command: argparse.ArgumentParser, is_required: bool) -> None:
 
 def _weights(text: str) -> str:
     """A weight format, in upper or lower case."""
-    if isinstance(text, Unsaid):  # argparse hands a default over too
+    if isinstance(text, Unsaid):  # argparse also passes the default
         return text
     meant = format_meant(text)
     if not isinstance(meant, str) or meant not in WEIGHTS:
@@ -769,7 +770,7 @@ def _weights(text: str) -> str:
 
 
 def _weights_or_best(text: str) -> str:
-    """The same, or `best`."""
+    """Like `_weights`, or `best`."""
     from ..counting.fitting import BEST
 
     return BEST if text.lower() == BEST else _weights(text)

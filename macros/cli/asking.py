@@ -1,4 +1,4 @@
-"""`ask`: a question in words, read by the grammar of the site's search and answered as the commands do."""
+"""`ask`: a question in words, parsed by the grammar of the site's search and answered as the commands do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..counting.accelerators import accelerators
 from ..counting.own_machine import named
 from ..views.kit import rounding
 
-Answer = dict[str, str]  # `title`, `said` and `address`, of the page in the site that has it
+Answer = dict[str, str]  # `title`, `said` and `address`, the URL of the page on the site that has it
 MOST_PAGES = 3
 MOST_TOKENS = 12  # of a page's name
 WRITING = answering.Writing(rounding.decimal_bytes, rounding.short, rounding.flops)
@@ -24,7 +24,7 @@ NOTHING = "Nothing in this question is counted: name a model, a machine, or what
 
 
 def answers(question: str) -> tuple[Meaning, list[Answer]]:
-    """What a question means, and its answers, the best first. Raises `Problem` for conditions that cannot be."""
+    """What a question means, and its answers, best first. Raises `Problem` for impossible conditions."""
     grammar = _grammar(False)
     meaning = meant(question, grammar)
     if meaning.changes or meaning.is_full:
@@ -57,12 +57,12 @@ def _grammar(has_keys: bool) -> Grammar:
 
 
 def _address(source: str) -> str:
-    """A page's address in the site."""
+    """A page's URL on the site."""
     return source.removesuffix(".md").removesuffix("index").rstrip("/") + "/"
 
 
 def _answered(found: list[Lead]) -> list[Answer]:
-    """Leads with their answers, each with a format that fits if the requested one does not; of models that agree,
+    """Leads with their answers, each with a format that fits if the requested one does not; models that agree share
     one."""
     computed = {n: _computed(lead.compute) for n, lead in enumerate(found) if lead.compute}
     if one := answering.agreed([*computed.values()], [lead.compute.title for lead in found if lead.compute]):
@@ -94,7 +94,7 @@ def _of_model(one: Named) -> Answer:
 
 
 def _pages(question: str) -> list[Answer]:
-    """The pages and sections whose names the question has, the longest name first."""
+    """The pages and sections whose names the question contains, longest name first."""
     tokens = tokens_of(question)
     keys = {
         joined(tokens[i:j]) for i in range(len(tokens)) for j in range(i + 1, min(i + MOST_TOKENS, len(tokens)) + 1)

@@ -1,5 +1,5 @@
 """The second derivation of a model's figures, which is part of the tests: in a clone of the repository, `check` of a
-named model asks for it, in a process of its own while it does the rest."""
+named model runs it, in a separate process while it does the rest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def differences(asked: Asked | None, slug: str) -> Iterator[str]:
 
 
 def left_out(asked: Asked | None) -> Iterator[str]:
-    """The reason why no closed form was compared, if none was."""
+    """Why no closed form was compared, if none was."""
     if asked is not None:
         _wait(asked)
         yield from asked.failed

@@ -1,6 +1,6 @@
 """The command line: `describe` and `check`; the other commands are in `other_commands`.
 
-A call that cannot be answered gives exit status 2 and one line on standard error.
+A call that cannot be answered exits with status 2 and one line on standard error.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def engine_words(given: list[str]) -> tuple[list[str], list[str]]:
 def resolve_names(options: Namespace) -> None:
     """Replace each name of a model by its slug, and report that on standard error.
 
-    The format that the name of a conversion states is that of the weights, unless another is asked for; `describe`
-    takes each model's own.
+    A format in the name of a conversion applies to the weights, unless another one is requested; `describe` uses each
+    model's own.
     """
     formats: list[str] = []
     is_unsaid = isinstance(getattr(options, "weights", ""), Unsaid) or getattr(options, "weights", "") in (
@@ -127,7 +127,7 @@ def command(name: str) -> Callable[[Namespace], int]:
 
 
 def describe(options) -> int:
-    """Print the parameter table, totals and costs of each model, in the order given."""
+    """Print the parameter table, totals and costs of each model, in the given order."""
     status = 0
     beside = Inputs()
     if options.image:
@@ -149,7 +149,7 @@ def describe(options) -> int:
             blocks = as_table(model, asked) if options.format == "table" else []
             blocks += _there(model, asked, options) if options.on else []
             rest = pieces(model, options.collapse, asked) if options.format != "table" else iter(())
-            first = next(rest, "")  # raises here what cannot be described
+            first = next(rest, "")  # raises here if something cannot be described
         except Problem as problem:
             status = fail(problem)
             continue
@@ -210,7 +210,7 @@ def check(options) -> int:
 
 
 def _lacking(slug: str) -> list[str]:
-    """What the tests of the site would find: words that are missing, parts of the page that cannot be made."""
+    """What the site's tests would find: missing words, parts of the page that cannot be built."""
     from ..views.models import whole
 
     return list(whole.lacking(slug))
@@ -224,7 +224,7 @@ def _unusual(slug: str) -> list[str]:
 
 
 def _is_file(name: str) -> bool:
-    """Whether a name is the path of a preset's file, and not a slug."""
+    """Whether a name is the path of a preset's file, rather than a slug."""
     return name.endswith(".toml") and "\0" not in name
 
 
@@ -236,8 +236,8 @@ def _slug_of(file: str) -> str:
 
 
 def _stand_in_for_closed() -> None:
-    """Replace a closed standard stream (`>&-`) by one that rejects writes. Otherwise the next file that is opened takes
-    its number, and standard error ends up in it."""
+    """Replace a closed standard stream (`>&-`) with one that rejects writes. Otherwise the next file that is opened
+    takes its number, and standard error ends up in it."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull)
     if sys.stdout is None:

@@ -46,7 +46,7 @@ def state(name: str) -> Objects:
 
 
 def _is_model(name: str) -> bool:
-    """Whether a name is that of a model, of its file or of its folder."""
+    """Whether a name refers to a model, its file or its folder."""
     if os.path.exists(name):
         return os.path.isfile(name) or os.path.exists(os.path.join(name, "config.json"))
     return presets.meant(name).slug != ""
@@ -165,7 +165,8 @@ def blocks(found: Differences) -> list[Block]:
 
 
 def as_markdown(found: Differences) -> str:
-    """The answer for a pull request: the main figures and how many models they moved for, then every figure, folded."""
+    """The answer for a pull request: the main figures and how many models they moved for, then every figure,
+    collapsed."""
     lines = ["## Figures that this change moves", "", summary(found), ""]
     for title, names in _lists(found):
         lines += [f"{title}: {', '.join(map(_plain, names))}", ""]

@@ -1,5 +1,5 @@
 """An engine's memory, for readers: the sentence, each term with how it is known, and the memory left for the cache; on
-several devices, or with the engine's own options, the figures of its log and its command line too."""
+several devices, or with the engine's own options, also the figures of its log and its command line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _digits(least: int, most: int, how: How) -> str:
     return grouped(least) if how is How.EXACT and least == most else ""
 
 
-# The options of `fits` itself, beside an engine.
+# The options of `fits` itself that are allowed with an engine.
 OF_FITS = (
     *("--format", "--context", "--batch", "--weights", "--format-weights", "--cache", "--dtype", "--on", "--devices"),
     *("--engine", "--engine-version", "--host", "--help", "-h"),
@@ -51,7 +51,7 @@ OF_TRAIN = ("--format", "--context", "--on", "--framework", "--help", "-h")
 
 
 def own_words(given: list[str]) -> tuple[list[str], list[str]]:
-    """The words of a `fits` call without its engine's options, and these options; none for an unknown engine, or for
+    """The words of a `fits` call without its engine's options, and these options; empty for an unknown engine, or for
     one whose options are not known here."""
     option = "--engine" if given[0] == "fits" else "--framework"
     at = next(i for i, word in enumerate(given) if word.partition("=")[0] == option)
@@ -71,13 +71,13 @@ def own_words(given: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _check(engine: str, own: list[str], rest: list[str], others: tuple[str, ...]) -> None:
-    """Refuse an option that the engine does not have, before its value is taken for a model. Raises `Problem`."""
+    """Reject an option that the engine does not have, before its value is mistaken for a model. Raises `Problem`."""
     if "-h" not in rest and "--help" not in rest:
         deploying.options(engine, own, others=others)
 
 
 def _names_memory(given: list[str]) -> bool:
-    """Whether --host is an amount of memory, and no address of a server."""
+    """Whether --host is an amount of memory, rather than the address of a server."""
     for i, word in enumerate(given):
         name, equals, value = word.partition("=")
         if name == "--host":
@@ -132,7 +132,7 @@ def served_blocks(answer: Served) -> list[Block]:
 
 
 def log_blocks(answer: LogReading) -> list[Block]:
-    """A log that was read: each figure next to the computed one."""
+    """A log that was parsed: each figure next to the computed one."""
     rows = [(str(row.line), row.what, row.printed, row.counted, row.state.value, row.why) for row in answer.replay.rows]
     columns = (
         Column("Line", is_number=True),

@@ -20,7 +20,7 @@ SECTION = re.compile(r"^##+ (`[^\n]*)\n+{% raw %}\n```jinja\n(.*?)```\n{% endraw
 
 
 class Macro(NamedTuple):
-    """Something to show, the call that shows it, and more words on it."""
+    """Something to show, the call that shows it, and more words about it."""
 
     shows: str
     call: str
@@ -28,7 +28,7 @@ class Macro(NamedTuple):
 
 
 def known() -> list[Macro]:
-    """The rows and the examples of the macro reference, in their order."""
+    """The rows and the examples of the macro reference, in order."""
     pages = [path.read_text("utf-8-sig") for path in sorted(ROOT.glob(PAGES))] if is_repository() else []
     if not pages:
         raise Problem("the pages of the macro reference are not installed", "run the command in a clone of the project")
@@ -51,7 +51,7 @@ def macros_for(words: list[str]) -> list[Macro]:
 
 
 def _likeness(macro: Macro, asked: list[str]) -> tuple[int, int]:
-    """How many of the words a macro has, and how near to its name or purpose they are."""
+    """How many of the words a macro has, and how close to its name or purpose they are."""
     places = [set(_stems(said)) for said in (macro.more, macro.call, macro.shows)]
     found = [max((n for n, place in enumerate(places, 1) if stem in place), default=0) for stem in map(_stem, asked)]
     return sum(map(bool, found)), sum(found)
@@ -66,7 +66,7 @@ def _stem(word: str) -> str:
 
 
 def lines(found: list[Macro]) -> Iterator[str]:
-    """Each with its call below it."""
+    """Yield each macro's description, followed by its call, indented."""
     for macro in found:
         yield macro.shows
         yield from (f"    {line}" for line in macro.call.splitlines())

@@ -1,4 +1,4 @@
-"""The commands besides `describe` and `check`: `ask`, `compare`, `what-if`, `fits`, `log`, `split`, `speculative`,
+"""The commands other than `describe` and `check`: `ask`, `compare`, `what-if`, `fits`, `log`, `split`, `speculative`,
 `prefix`, `train`, `run`, `add`, `scaffold`, `totals`, `schema`, `macros`, `diff`, `publish-check`."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from .totals import totals as published_totals
 
 
 def ask(options) -> int:
-    """Print the answers to a question in words, the best first."""
+    """Print the answers to a question in words, best first."""
     question = " ".join(options.question)
     meaning, found = asking.answers(question)
     if options.format == "json":
@@ -100,7 +100,7 @@ def what_if(options) -> int:
 
 def fitting(options) -> int:
     """Whether each model fits; 1 if any does not. Without a model, the models that fit; without a machine, the machines
-    that hold it; 1 if there is none."""
+    that hold it; 1 if there are none."""
     wanted = options.weights or (BEST if not (options.models and options.on) else PUBLISHED)
     is_best, options.weights = options.weights == BEST, PUBLISHED if wanted == BEST else wanted
     if options.engine and _has_own_answer(options):
@@ -159,7 +159,7 @@ def fitting(options) -> int:
 
 
 def _has_own_answer(options) -> bool:
-    """Whether a request goes by the engine's own rules: with its options, on several devices, without a machine, or for
+    """Whether a request follows the engine's own rules: with its options, on several devices, without a machine, or for
     an engine that has no other rules."""
     is_one = options.on and not are_several(options.on) and options.devices == 1
     name = engine_known(options.engine)
@@ -184,7 +184,7 @@ def _served(options) -> int:
 
 
 def _each_served(options, of: Callable[[str], Served]) -> int:
-    """Print the answer of each model; 1 if one has machines and does not fit on them."""
+    """Print the answer for each model; 1 if one has machines and does not fit on them."""
     status = 0
     for name in options.models:
         try:
@@ -202,7 +202,7 @@ def _each_served(options, of: Callable[[str], Served]) -> int:
 
 
 def chosen(format: str, choices: Choices) -> int:
-    """The models or machines that fit; 1 if there is none."""
+    """The models or machines that fit; 1 if there are none."""
     if format == "json":
         print_json(choices.to_dict())
     elif format == "csv":
@@ -340,7 +340,7 @@ def print_json(data: dict) -> None:
 
 
 def run(options) -> int:
-    """Print the most likely next tokens by a checkpoint's real weights."""
+    """Print the most likely next tokens according to a checkpoint's real weights."""
     predict(options, warn)
     return 0
 
@@ -373,7 +373,7 @@ def add(options) -> int:
 
 
 def _with_repository(said: str) -> tuple[str | None, str]:
-    """The repository and the file of `organization/name=FILE`; a file, or a name on the hub, names no other."""
+    """The repository and the file in `organization/name=FILE`; a file, or a name on the hub, names no other."""
     repository, sign, file = said.partition("=")
     return (repository, file) if sign and not os.path.exists(said) else (None, said)
 
@@ -424,7 +424,7 @@ def diff(options) -> int:
 
 
 def published(options) -> int:
-    """Print the problems of a built site, one line each; 1 if there is any."""
+    """Print the problems of a built site, one line each; 1 if there are any."""
     count = 0
     for problem in publish_check.finds(Path(options.site), amount(options.largest, "largest")):
         count += 1

@@ -32,7 +32,7 @@ def _times(step: Step) -> tuple[str, str]:
 
 
 def splits(model: Model, given: Conditions, on: Memory, found: list[Spread]) -> list[Block]:
-    """One row per split; for a single split, its messages too."""
+    """One row per split; for a single split, also its messages."""
     blocks: list[Block] = [
         f"{model.name} {model.counts.formats.phrase(given.format)} on {given.devices:,} × {on.name} "
         f"({decimal_bytes(on.size)} each), {given.sequences}, cache in {given.dtype}.",

@@ -38,7 +38,7 @@ GAP = 2  # between two columns
 class Column(NamedTuple):
     """A column of a grid: its heading, whether it holds numbers (which never wrap), and the minimum width of its words.
 
-    If there is too little room, a column that `may_go` is left out, and one that `may_stack` goes below the first one.
+    If there is too little space, a column that `may_go` is left out, and one that `may_stack` goes below the first one.
     """
 
     heading: str = ""
@@ -120,7 +120,7 @@ def show(blocks: Iterable[Block]) -> None:
 
 
 def plain(blocks: Iterable[Block]) -> str:
-    """The same as plain text; with Rich only if something is too wide, because loading it takes as long as loading
+    """The blocks as plain text; with Rich only if something is too wide, because loading it takes as long as loading
     NumPy."""
     blocks = list(blocks)
     lines = _lines(blocks)

@@ -1,6 +1,6 @@
 """Checks a built site before it is published: one line per problem, and no network access.
 
-Only the files are read. The home page gives the site's own address.
+Only the files are read. The home page gives the site's own URL.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ..views.kit.rounding import decimal_bytes
 LARGEST = "5MB"  # the default limit on a file
 HOME, LOST, MAP = "index.html", "404.html", "sitemap.xml"
 _READ = (".html", ".css", MAP)
-NOWHERE = "http://site.invalid/"  # stands for an unknown site address
+NOWHERE = "http://site.invalid/"  # represents an unknown site URL
 
 _LOADS = {"link", "script", "img", "iframe", "source", "video", "audio", "embed", "object", "track", "image", "use"}
-# Not part of a page: comments, and the content of scripts and styles. Each search starts where the one before ended, so
-# the time is linear in the page's length, however broken the page is.
+# Not part of a page: comments, and the content of scripts and styles. Each search starts where the previous one ended,
+# so the time is linear in the page's length, however broken the page is.
 _SILENT = re.compile(r"<(?:!--|(script|style)(?=[\s/>]))", re.I)
 _ENDS = {
     "": re.compile("-->"),
@@ -42,7 +42,7 @@ _LOCAL_HOSTS = {"localhost", "127.0.0.1", "0.0.0.0", "::1"}
 
 
 class Address(NamedTuple):
-    """An address in a page, and whether a browser fetches it on its own."""
+    """A URL in a page, and whether a browser fetches it on its own."""
 
     text: str
     is_loaded: bool
@@ -73,8 +73,8 @@ def _spoken(html: str) -> tuple[str, str]:
 
 
 def _tags(html: str) -> Iterator[tuple[str, str, bool]]:
-    """Each element that may contain an address, with its attributes, and whether it is closed; the text after an
-    element that is not closed has none."""
+    """Each element that may contain a URL, with its attributes, and whether it is closed; text after an element that is
+    not closed has none."""
     at, ends = 0, True
     while ends and (begin := _TAG.search(html, at)):
         at = begin.end()
@@ -85,7 +85,7 @@ def _tags(html: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def read(html: str) -> Page:
-    """A page's addresses, the names in it, its policy and its own address."""
+    """A page's URLs, the names in it, its policy and its own URL."""
     addresses, names, policy, canonical = set(), {"", "top"}, None, None
     html, endless = _spoken(html)
     names.update(unescape(m[1] or m[2] or m[3] or "") for m in _ID.finditer(html))
@@ -110,7 +110,7 @@ def read(html: str) -> Page:
 
 
 class Site:
-    """The files of a folder and their future address, as far as the home page states it."""
+    """The files of a folder and their future URL, as far as the home page states it."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -137,7 +137,7 @@ class Site:
         return next((name for name in tried if name in self.sizes), None)
 
     def inside(self, whole: str) -> str | None:
-        """The path of a full address below the site's root, or None for an address elsewhere."""
+        """The path of a full URL relative to the site's root, or None for a URL elsewhere."""
         to, root = urlsplit(whole), urlsplit(self.root)
         if (to.scheme, to.netloc) != (root.scheme, root.netloc) or not f"{to.path}/".startswith(root.path):
             return None
@@ -184,8 +184,8 @@ def _imported(style: str) -> Iterable[Address]:
 
 
 def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Problem]:
-    """The addresses in a file that lead nowhere, or load from elsewhere."""
-    # 404.html is shown at any address, so relative addresses in it mean nothing.
+    """The URLs in a file that lead nowhere, or load from elsewhere."""
+    # 404.html is shown at any URL, so relative URLs in it mean nothing.
     here = urljoin(site.root, source.removesuffix(HOME))
     for text, is_loaded in sorted(addresses):
         if text.startswith("#") and source in site.pages:
@@ -223,7 +223,7 @@ def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Probl
 
 def _is_above(source: str, path: str) -> bool:
     """Whether a path relative to a file leads above the site's folder; a browser stops at a host's root, and finds the
-    page only where the site is not below another path."""
+    page only if the site is not below another path."""
     folder = posixpath.dirname(source) or "."
     return not path.startswith("/") and f"{posixpath.normpath(posixpath.join(folder, path))}/".startswith("../")
 

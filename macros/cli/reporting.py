@@ -15,7 +15,7 @@ def fail(problem: Problem) -> int:
     """Print the error on standard error; exit status 2."""
     try:
         print(f"{PROGRAM}: {as_option(problem)}", file=sys.stderr)  # a problem has no invisible characters
-    except OSError:  # standard error is closed: only the status tells
+    except OSError:  # standard error is closed: only the exit status reports it
         discard(sys.stderr)
     return 2
 

@@ -1,4 +1,5 @@
-"""`run`: the next tokens by a checkpoint's real weights, the output of each step, and a generated continuation."""
+"""`run`: the next tokens according to a checkpoint's real weights, the output of each step, and a generated
+continuation."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from ..engine.files import writing
 from ..engine.steps import Role, Step, Tracer
 from .printing import Column, Grid, show
 
-LONGEST_TOKEN = 100  # characters of one that are printed
+LONGEST_TOKEN = 100  # characters of a token that are printed
 SHOWN_AFTER = 8  # minimum number of layers for a progress bar
 
 

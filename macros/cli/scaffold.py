@@ -95,7 +95,7 @@ def scaffold(model_type: str, like: str | None) -> list[str]:
 
 
 def small_config(model_type: str) -> dict[str, Any]:
-    """The small config of a type, of prime and unequal sizes: from the list, or from its golden checkpoint."""
+    """The small config of a type, with prime and unequal sizes: from the list, or from its golden checkpoint."""
     for raw in json.loads(read_text(SMALL)):
         if raw["model_type"] == model_type:
             return raw
@@ -108,7 +108,7 @@ def small_config(model_type: str) -> dict[str, Any]:
 
 
 def with_first(text: str, small: dict[str, Any]) -> str:
-    """The list of small configs with one more, in lines of its width."""
+    """The list of small configs with one more, in lines of the same width."""
     pairs = json.dumps(small, separators=(", ", ":\xa0"))[1:-1]
     row = textwrap.fill(pairs, WIDTH - 2, break_long_words=False, break_on_hyphens=False).replace(":\xa0", ": ")
     return text.replace("[\n", "[\n  {\n" + textwrap.indent(row, "    ") + "\n  },\n", 1)
@@ -127,7 +127,7 @@ def with_form(text: str, model_type: str, like: str) -> str:
 
 
 def with_entry(text: str, model_type: str) -> str:
-    """The registry with a module of this name in its place by the alphabet."""
+    """The registry with a module of this name, in alphabetical order."""
     head, start, rest = text.partition('ARCHITECTURES = """\n')
     listed, end, tail = rest.partition('"""')
     lines = [*listed.splitlines(keepends=True), f"{model_type}\n"]
@@ -265,7 +265,7 @@ def still_open(model_type: str) -> list[str]:
 
 
 def unused(architecture: Architecture, raw: dict[str, Any]) -> list[str]:
-    """The keys of a config whose values neither the forward pass nor a size derived from them reads."""
+    """The keys of a config whose values are read neither by the forward pass nor by a size derived from them."""
     seen = set[str]()
 
     class Watched(architecture.config):

@@ -11,7 +11,8 @@ from ..engine.json_data import check_data
 
 
 def read(settings: Iterable[str]) -> dict[str, Any]:
-    """`["n_layers=64", "tie_word_embeddings=true"]` -> names and values: JSON, otherwise text. Raises `Problem`."""
+    """`["n_layers=64", "tie_word_embeddings=true"]` -> names and values: JSON if possible, otherwise text. Raises
+    `Problem`."""
     values: dict[str, Any] = {}
     for setting in settings:
         name, sign, text = (part.strip() for part in setting.partition("="))

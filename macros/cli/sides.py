@@ -15,7 +15,7 @@ from .printing import EXACT, ROUND, WORDS, Block, Grid, Title, exact, rounded
 
 
 def blocks(sides: Sequence[Side], headings: Sequence[str], given: Conditions) -> list[Block]:
-    """One column per side; hyperparameters that differ are marked, figures have their ratio to the first."""
+    """One column per side; hyperparameters that differ are marked, and figures have their ratio to the first."""
     columns = [ROUND._replace(heading=heading) for heading in headings]
     measured = [WORDS, *(c for column in columns for c in (column, EXACT)), *[ROUND] * (len(sides) - 1)]
     counts = [_figure(name, sides, given) for name in COUNTS]

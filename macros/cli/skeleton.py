@@ -36,7 +36,7 @@ from .scaffold import REASON
 # other.
 SHOWN = frozenset({"max_position_embeddings", "original_max_position_embeddings", "quantization_config"})
 
-# transformers writes it for towers too, which have no head.
+# transformers also writes it for towers, which have no head.
 _OF_A_HEAD = frozenset({"tie_word_embeddings"})
 
 # The folder name of a repository in the hub client's cache.
@@ -52,7 +52,7 @@ class Skeleton(NamedTuple):
 
 
 def says_nothing(name: str, value: object) -> bool:
-    """Whether an unknown key of a config needs no forward pass: it is off or empty, of training, or of those that
+    """Whether an unknown key of a config needs no forward pass: it is off or empty, is for training, or is one that
     transformers writes into every config."""
     return not value or "dropout" in name or name in DUMPED
 
@@ -208,7 +208,7 @@ def _table(name: str, table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _components(model: Model) -> Iterator[str]:
-    """The lines of [components]: the type of the whole, keys that its towers need, and their tables."""
+    """The lines of [components]: the wrapper's type, keys that its towers need, and their tables."""
     whole, towers = model.whole, model.components
     if not towers:
         return

@@ -100,7 +100,7 @@ def published(there: Stored, hub: str | None, has_hub: bool) -> str:
 
 
 def towers(model: Model) -> dict[Extra, int]:
-    """The rows of [[published.extra]] for the towers of a model, one for each beginning of their tensors' names, the
+    """The rows of [[published.extra]] for the towers of a model, one for each prefix of their tensors' names, the
     largest of a tower first; and their counts."""
     found: dict[Extra, int] = {}
     for component in model.components:

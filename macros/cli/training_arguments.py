@@ -23,8 +23,8 @@ def add(
     devices: Callable[[str], int],
     tokens: Callable[[str], int],
 ) -> None:
-    """Add the options of the method, the split, and the run; the parsers of whole numbers, devices and tokens are
-    passed in."""
+    """Add the options of the method, the split, and the run; the parsers for integers, devices and tokens are passed
+    in."""
     training.add_argument("--format", choices=("table", "json"), default="table", help="table (default) or json")
     training.add_argument(
         "--framework",
@@ -151,7 +151,7 @@ def _share(text: str) -> float:
 
 
 def _checked(read: Callable[[str], T], text: str) -> T:
-    """The value that `read` gives for an option; a problem becomes the parser's error."""
+    """The value that `read` returns for an option; a problem becomes the parser's error."""
     try:
         return read(text)
     except Problem as problem:

@@ -163,7 +163,7 @@ class _Answering:
         return Answer(title, said + self._fits_in(format), format)
 
     def _fits_in(self, format: str | None) -> str:
-        """Says that a format fits where another does not, and gives its longest context."""
+        """Say that a format fits where another does not, and give its longest context."""
         if format is None or self.machine is None:
             return ""
         longest = self.costs.largest_context(self.machine.memory_bytes, self.given.in_format(format))

@@ -157,7 +157,7 @@ class Compute:
         ]
 
     def _alike(self, pairs: Iterable[Pairs]) -> list[tuple[Pairs, Poly, int]]:
-        """Groups contractions with the same FLOPs over the same pairs: one of each group, its FLOPs in a layer with
+        """Group contractions with the same FLOPs over the same pairs: one of each group, its FLOPs in a layer with
         every size except T and S as a number, and the group's size."""
         found: dict[tuple[object, ...], tuple[Pairs, Poly, int]] = {}
         for p in pairs:
@@ -314,7 +314,7 @@ class Compute:
 
     @cached_method
     def evaluated(self, new: int, context: int) -> Callable[[Poly], int]:
-        """Evaluates polynomials for a step, each once, since many arrays have the same shape."""
+        """Evaluate polynomials for a step, each once, since many arrays have the same shape."""
         values = self.values(new, context)
 
         def value(polynomial: Poly) -> int:

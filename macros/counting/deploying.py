@@ -131,7 +131,7 @@ def deploy(
     draft: Costs | None = None,
     formats: WeightFormats | None = None,
 ) -> Deployment:
-    """Deploys a model on these devices under an engine with these options. Remarks say if the model was not made for
+    """Deploy a model on these devices under an engine with these options. Remarks say if the model was not made for
     such a context, if the engine does not run the format there and, given the model's formats, which format fits where
     the requested one does not. Raises `Problem`."""
     answer = _deploy(engine, costs, given, values, cards, version, longest, draft)

@@ -275,7 +275,7 @@ class Devices:
     # Splits
 
     def check_split(self, given: Conditions) -> None:
-        """Raises `Problem` if the model's sizes allow no split over this many devices."""
+        """Raise `Problem` if the model's sizes allow no split over this many devices."""
         if not self.splits(given.devices, given.batch):
             raise self.without_split(given.devices, given.batch)
 
@@ -407,7 +407,7 @@ class Devices:
         return bool(self._routed[0])
 
     def check_experts(self, expert: int, devices: int) -> None:
-        """Raises `Problem` if routed experts cannot be divided into this many parts over this many devices."""
+        """Raise `Problem` if routed experts cannot be divided into this many parts over this many devices."""
         members, widths = self._routed
         if expert == 1:
             return

@@ -95,7 +95,7 @@ def _spelled(name: str) -> str:
 def take(
     options: Sequence[Option], ignored: Sequence[str], words: Sequence[str], others: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Splits the words of a command line that has options of an engine among `others`: the engine's own with their
+    """Split the words of a command line that has options of an engine among `others`: the engine's own with their
     values, and the rest. A name that both have is the engine's. A word that starts with - and that neither has is left
     to the engine, which rejects it."""
     known: dict[str, bool] = {}  # whether a value follows

@@ -392,7 +392,7 @@ def rotating_rows(tokens: int, window: int, block: int = MLX_BLOCK) -> tuple[int
 
 
 def _check_plain(costs: Costs, given: Conditions, name: str) -> None:
-    """Raises `Problem` for entries that an engine's plain cache does not hold."""
+    """Raise `Problem` for entries that an engine's plain cache does not hold."""
     kept = costs.counts.kept
     if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.compute.reads_source:
         raise Problem(f"no rule is known for the cache of {name} with this model", "leave out the engine")

@@ -472,7 +472,7 @@ class GgufFile:
 
 
 def _added(numbers: Iterable[tuple[Key, int]]) -> dict[Key, int]:
-    """Sums the numbers of each key."""
+    """Sum the numbers of each key."""
     found: dict[Key, int] = {}
     for key, number in numbers:
         found[key] = found.get(key, 0) + number

@@ -229,7 +229,7 @@ class _Step:
         return self.at(size(head.outputs[0])) // vocabulary * padded(vocabulary, self.split.tensor)
 
     def _to_experts(self, part: Node, layers: int, weight: Weight) -> list[Message]:
-        """Sends each token to the devices that have its experts, and back."""
+        """Send each token to the devices that have its experts, and back."""
         assert weight.routed is not None
         inside = [n for n in part.walk() if any(w.routed is not None for w in n.weights)]
         devices = self.split.tensor * self.split.data

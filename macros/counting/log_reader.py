@@ -167,7 +167,7 @@ def _begins(line: str, engine: str, this: _Start) -> bool:
 
 
 def _next(this: _Start, engine: str) -> _Start:
-    """Begins another start, which keeps the facts that hold for the whole log."""
+    """Begin another start, which keeps the facts that hold for the whole log."""
     following = _Start({key: value for key, value in this.facts.items() if key in OF_SERVER})
     if engine == "ollama":
         following.devices = list(this.devices)

@@ -151,7 +151,7 @@ def replay(
     version: str = "",
     parts: Sequence[tuple[str, int]] = (),
 ) -> Replay:
-    """Compares a log with the figures computed for this model under the options that the log names. `asked` are further
+    """Compare a log with the figures computed for this model under the options that the log names. `asked` are further
     options, `parts` the bytes of anything an engine loads in addition to the text part, each with its name. Raises
     `Problem` if the engine or its rules for the model are not known."""
     if log.engine not in deploying.ENGINES:

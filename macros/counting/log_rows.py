@@ -287,7 +287,7 @@ def _loaded(printed: Fraction, figure: Figure, beside: Beside, spare: int, is_fi
 def _of_mix(
     one: Found, printed: Fraction, counted: Fraction, log: Log, deployment: Deployment
 ) -> tuple[State, str] | None:
-    """Explains a file quantized with the maker's own mix: its size shows it, and its buffers differ in proportion."""
+    """Explain a file quantized with the maker's own mix: its size shows it, and its buffers differ in proportion."""
     if one.key not in OF_WEIGHTS or not counted:
         return None
     share = Fraction(printed, counted)

@@ -46,7 +46,7 @@ class Sequences:
         self.known: dict[str, int] = {}
 
     def include(self, places: list[Place], named: str) -> None:
-        """Adds a pattern. Raises `Problem`, with the name of its source, for one that would take long."""
+        """Add a pattern. Raises `Problem`, with the name of its source, for one that would take long."""
         places = [place for n, place in enumerate(places) if not (place.is_many and places[n - 1 : n] == [place])]
         self.starts = self.starts | 1 << self.size
         in_a_row = 0
@@ -105,7 +105,7 @@ class Sequences:
         return here
 
     def _reached(self, here: int) -> int:
-        """Adds to each place those reachable through places that may be empty."""
+        """Add to each place those reachable through places that may be empty."""
         further = here | (here & self.many) << 1
         while further != here:
             here = further

@@ -64,7 +64,7 @@ class Counts:
         self.release()
 
     def release(self) -> None:
-        """Drops the costs and the sizes in formats, which are most of a model's memory."""
+        """Drop the costs and the sizes in formats, which are most of a model's memory."""
         self.formats: WeightFormats = WeightFormats(self.trace, *self._read, self._totals)
         self.costs: object = None  # the model's `costs.of`, freed with it
 
@@ -239,7 +239,7 @@ class Counts:
         )
 
     def check_cache(self, item_bytes: ItemBytes) -> None:
-        """Raises `Problem` if rows of the cache are not whole blocks of its type, which llama.cpp rejects too."""
+        """Raise `Problem` if rows of the cache are not whole blocks of its type, which llama.cpp rejects too."""
         if isinstance(item_bytes, int):
             return
         for k in self.kept:

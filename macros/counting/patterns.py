@@ -18,7 +18,7 @@ class Pattern:
     """A pattern as states, each with the input that it accepts (a character, a set, or nothing) and its successors."""
 
     def __init__(self, text: str):
-        """Raises `Problem` for a pattern that is broken, too long, or unsupported."""
+        """Raise `Problem` for a pattern that is broken, too long, or unsupported."""
         if len(text) > LONGEST:
             raise Problem(f"{shorten(text)}: a pattern of {len(text):,} characters", f"give at most {LONGEST}")
         self.text, self.at = text, 0
@@ -239,7 +239,7 @@ class Expression:
     start."""
 
     def __init__(self, text: str):
-        """Raises `Problem` for one that is broken, too long, or unsupported."""
+        """Raise `Problem` for one that is broken, too long, or unsupported."""
         rest = text.removeprefix("^")
         self.ahead: list[tuple[bool, Pattern]] = []
         while rest.startswith(("(?!", "(?=")):

@@ -61,7 +61,7 @@ def read(raw: Keys) -> Quantization | None:
 
 
 def check(raw: Keys) -> None:
-    """Raises `Problem` for an unknown quantization, and for a key in it that looks like a misspelled known one.
+    """Raise `Problem` for an unknown quantization, and for a key in it that looks like a misspelled known one.
     Programs write many keys that change no byte, so any other unknown key is accepted."""
     read(raw)
     for name in table_of(raw[KEY], KEY) if raw.get(KEY) is not None else ():

@@ -151,7 +151,7 @@ class Setup:
 
 
 def check(costs: Costs, setup: Setup, adapters: Adapters | None) -> None:
-    """Raises `Problem` for a split that the model's sizes or the numbers of devices do not allow."""
+    """Raise `Problem` for a split that the model's sizes or the numbers of devices do not allow."""
     if setup.devices % (setup.tensor * setup.pipeline):
         raise Problem(
             f"{setup.devices:,} devices are not a multiple of {setup.tensor:,} tensor parallel × {setup.pipeline:,} "

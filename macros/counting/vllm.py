@@ -440,7 +440,7 @@ def _with_states(
 
 
 def _as_large(kinds: list[Layers], has_latents: bool) -> list[Layers]:
-    """Makes all pages the same size: a block of smaller rows holds more tokens, or is padded if the sizes do not divide
+    """Make all pages the same size: a block of smaller rows holds more tokens, or is padded if the sizes do not divide
     (`unify_kv_cache_spec_page_size`)."""
     page = max(kind.page for kind in kinds)
     if has_latents and any(page % kind.page for kind in kinds):

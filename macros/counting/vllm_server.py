@@ -141,7 +141,7 @@ def _stated_bits(costs: Costs, version: tuple[int, int]) -> int:
 
 
 def _check(costs: Costs, split: Split) -> None:
-    """Raises `Problem` for degrees by which the model's sizes are not divisible."""
+    """Raise `Problem` for degrees by which the model's sizes are not divisible."""
     costs.devices.check_experts(split.expert, split.tensor * split.data)
     if split.tensor not in costs.devices.tensors:
         able = ", ".join(f"{n:,}" for n in costs.devices.tensors)

@@ -163,7 +163,7 @@ class WeightFormats:
 
     @cached_property
     def _alike(self) -> list[tuple[Weight, int]]:
-        """Groups weights with the same number of copies and the same shape: one of each group, and the group's size."""
+        """Group weights with the same number of copies and the same shape: one of each group, and the group's size."""
         found: dict[tuple[int, bool, tuple[int, ...]], tuple[Weight, int]] = {}
         for w in self.trace.weights.values():
             if not w.is_buffer:
@@ -172,7 +172,7 @@ class WeightFormats:
         return list(found.values())
 
     def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, tuple[bool, ...], Sizes]]:
-        """Groups the weights that a quantizer may touch by the format it gives them, provided that the format holds
+        """Group the weights that a quantizer may touch by the format it gives them, provided that the format holds
         their shapes: one weight of each group, which lists of the quantization name it, and how many weights have each
         shape, as `rows_and_columns`, and number of copies. No list of a quantizer distinguishes layers or experts."""
         lists = tuple([modules.listed for modules, _ in quantization.listed])

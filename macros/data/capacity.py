@@ -65,7 +65,8 @@ class Packing:
         }
 
     def divided(self, devices: int) -> dict[str, Any]:
-        """The data of a `Divided`; entries of the cache that are cut alike are one, with the layers of all."""
+        """The data of a `Divided`; entries of the cache that are cut alike are merged into one, with the layers of
+        all."""
         costs = self.costs.devices
         splits = costs.splits(devices, MOST_TEXTS)
         formats = [name for name in LADDER if self.costs.is_there(name)]
@@ -120,7 +121,7 @@ class Packing:
                 rows, picked = k.seen.expr, self.costs.traffic.picked_rows.get((k.holds, k.layers))
                 yield k.item_bytes, (rows if picked is None else smallest_poly(rows, picked)) * k.elements_per_row
             written = k.elements - (k.seen_elements if k.holds in OF_SOURCE else 0)
-            if k.row is not None:  # whole elements, where an entry of several tokens is shared out among them
+            if k.row is not None:  # whole elements, if an entry of several tokens is split among them
                 written = smallest_poly(written, Poly.of(int(k.elements_per_token.at(self._sizes))))
             yield k.item_bytes, written
 
@@ -160,7 +161,7 @@ class Packing:
         return [self._terms(poly) for poly in found]
 
     def _by_size(self, entries: Iterable[tuple[int | None, Poly]]) -> list[list[Any]]:
-        """Elements by their own size in bytes. Those of the cache's type stand apart, with a size of 0: blocks round
+        """Elements by their own size in bytes. Those of the cache's type are separate, with a size of 0: blocks round
         the bytes of each entry up."""
         found: dict[int, list[Poly]] = {}
         apart: list[list[Any]] = []
@@ -187,7 +188,7 @@ class Packing:
         return terms
 
     def _in_numbers(self, poly: Poly) -> Poly:
-        """A polynomial in S alone."""
+        """A polynomial in only S."""
         return poly.in_numbers(self._sizes)
 
     @cached_property
@@ -196,13 +197,13 @@ class Packing:
 
 
 def _table(form: Format, copies: int, w: Weight, entries: tuple[int, ...]) -> list[Any]:
-    """A table as `Weights` reads it; for a quantizer's format the bytes of a row. Raises ValueError if rows have no
+    """A table as `Weights` reads it; for a quantizer's format, the bytes of a row. Raises ValueError if rows have no
     bytes of their own."""
     rows, *rest = entries
     if form.name in GGUF_TYPES or form.name in FORMATS:
         return [form.name, copies, rows, *rest]
     row = form.size((1, *rest), copies)
-    if not 0 <= form.size(w.shape, copies) - row * rows < row:  # a few rows more make no further entry of several rows
+    if not 0 <= form.size(w.shape, copies) - row * rows < row:  # a few more rows make no further entry of several rows
         raise ValueError(f"{w.name} in {form.name} has parts of rows")
     return [ROW, row, rows]
 

@@ -53,7 +53,7 @@ def as_json(rows: list[dict[str, Any]]) -> str:
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:
-    """The same as a table: one column per value, named by its place, such as `kv_cache.bytes_at.4096`."""
+    """The catalog as a table: one column per value, named by its place, such as `kv_cache.bytes_at.4096`."""
     flat = [dict(_flat(one)) for one in rows]
     columns = max(flat, key=len).keys()
     text = io.StringIO()

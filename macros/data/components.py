@@ -1,4 +1,4 @@
-"""The components beside a model's text part as data: their tensors, and what images and sounds cost."""
+"""The components next to a model's text part as data: their tensors, and what images and sounds cost."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Inputs(NamedTuple):
-    """The images, as width and height in pixels, and the sounds in seconds that components are asked about."""
+    """The images, as width and height in pixels, and the sounds in seconds for which components are evaluated."""
 
     images: tuple[tuple[int, int], ...] = (IMAGE,)
     sounds: tuple[float, ...] = (SECONDS,)
 
 
 def inputs(component: Component, asked: Inputs) -> list[tuple[dict[str, int | float], Seen]]:
-    """What a component makes of each input that it can read."""
+    """What a component turns each input that it can read into."""
     if component.reads == "image":
         return [({"width": width, "height": height}, component.image(width, height)) for width, height in asked.images]
     if component.reads == "protein":

@@ -32,8 +32,7 @@ PLACES = {
 
 
 class Asked(NamedTuple):
-    """The contexts, the type of the cache's elements, the format of the weights; the inputs of components, None without
-    these."""
+    """The contexts, the type of the cache's elements, the format of the weights; the inputs of components, or None."""
 
     contexts: tuple[int, ...] = (4096, 131072)
     dtype: str = "bfloat16"
@@ -76,7 +75,7 @@ class Line(NamedTuple):
     value: int
     unit: str
     note: str
-    figure: str = ""  # its name among the figures, where it is one
+    figure: str = ""  # its name among the figures, if it is one
 
 
 def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note: str | None = None) -> Line:
@@ -246,7 +245,7 @@ def _room(costs: Costs, a: Accelerator, asked: Conditions) -> Room:
 
 
 def _batches(costs: Costs, room: Room) -> list[Conditions]:
-    """The batches that fit there: a few, and the largest over all splits on this many devices."""
+    """The batch sizes that fit there: a few, and the largest over all splits on this many devices."""
     split, given = room
     if split is None:
         return []

@@ -1,4 +1,4 @@
-"""What a list of all models is made from, without their traces: names, longest contexts, capacities."""
+"""The data for a list of all models, without their traces: names, longest contexts, capacities."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from . import capacity
 
 
 class Listed(NamedTuple):
-    """A model of the list: `context` is the longest that it is made for, `said` its formats in words where they have
-    other words than their names."""
+    """A model of the list: `context` is the longest that it is made for, `said` describes its formats if they have
+    other descriptions than their names."""
 
     slug: str
     name: str
@@ -44,7 +44,7 @@ def divided(devices: int) -> dict[str, Divided]:
 @memoized
 @cached_on_disk
 def _packed() -> list[list[Any]]:
-    """The same as data."""
+    """The model in `listed`, as data."""
     slugs = [slug for slug in presets.readable() if presets.preset(slug).config is not None]
     return [[slug, *_of_model(slug)] for slug in slugs]
 
@@ -52,7 +52,7 @@ def _packed() -> list[list[Any]]:
 @memoized
 @cached_on_disk
 def _divided(devices: int) -> dict[str, dict[str, Any]]:
-    """The same as data."""
+    """The model in `divided`, as data."""
     return {slug: capacity.divided(slug, devices) for slug, *_ in _packed()}
 
 

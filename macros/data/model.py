@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from ..catalogue.models import Model
     from ..catalogue.preset_file import Preset, Published
 
-# Beyond this many tensors the lists are not written out.
+# With more tensors than this, the lists are not written out.
 MAX_TENSORS = 2_000_000
 
 # Placeholders for the lists of tensors while the object around them is written.
 LIST, STORED = "the list of tensors", "the list of stored tensors"
 
-# Version of the objects and addresses; a removed or redefined key starts the next one.
+# Version of the objects and URLs; a removed or redefined key starts the next one.
 VERSION = "v1"
 
 CSV_TENSORS, CSV_PATTERNS = "model,tensor,shape,parameters", "model,tensor,shape,copies,parameters,formula"
@@ -55,7 +55,7 @@ def as_json(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
 
 
 def json_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[str]:
-    """The same in pieces, so that a list of a million tensors is never in memory as a whole."""
+    """`as_json` in pieces, so that a list of a million tensors is never in memory as a whole."""
     if collapse:
         yield _json(model, _patterns(model.counts.weights), asked)
         return
@@ -75,7 +75,7 @@ def _listed(rows: Iterable[list]) -> Iterator[str]:
 
 
 def _pieces(parts: Iterable[str]) -> Iterator[str]:
-    """The same text in fewer pieces."""
+    """Join text into fewer pieces."""
     parts = iter(parts)
     while piece := "".join(itertools.islice(parts, 1000)):
         yield piece
@@ -200,7 +200,7 @@ def about(preset: Preset) -> dict[str, str | None]:
 
 
 def parts(model: Model) -> dict | None:
-    """For a config of several parts, the described part (None if it has no key) and the others."""
+    """For a config with several parts, the described part (None if it has no key) and the others."""
     if model.parts is None:
         return None
     return {"described": model.parts.described, "left_out": [key for key, _ in model.parts.left_out]}
@@ -221,7 +221,7 @@ def as_csv(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
 
 
 def csv_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[str]:
-    """The same in pieces."""
+    """`as_csv` in pieces."""
     slug = seen(model.slug)
     counted = [model.counts, *(c.counts for c in model.components)] if asked.components else [model.counts]
     if collapse:

@@ -20,7 +20,7 @@ def summary(costs: Costs, format: str) -> dict[str, Any]:
     """The format, the bytes of all tensors, and the bits per weight.
 
     For a GGUF file also llama.cpp's name for the architecture, and whether the format needs an importance matrix. Its
-    bits are per weight of the file, which may lack a head or have constants besides.
+    bits are per weight of the file, which may lack a head or contain additional constants.
     """
     size, file = costs.weight_bytes(format), costs.formats.gguf if format in GGUF else None
     return {
@@ -48,7 +48,8 @@ def patterns(costs: Costs, format: str) -> tuple[list[Row], list[list[list[int]]
 
 
 def tensors(costs: Costs, format: str) -> Iterator[Row]:
-    """Every tensor; for tensors of one layer whose types differ by expert, the pattern. Of files at hand, theirs."""
+    """Every tensor; for tensors of one layer whose types differ by expert, the pattern. If files are at hand, their
+    tensors."""
     if file := _at_hand(costs, format):
         yield from ([name, tensor.type, tensor.size] for name, tensor in file.tensors.items())
         return
@@ -72,7 +73,7 @@ def tensors(costs: Costs, format: str) -> Iterator[Row]:
 
 
 def _at_hand(costs: Costs, format: str) -> FileWeights | None:
-    """The files whose tensors a format means; None if it means others, or none are at hand."""
+    """The files whose tensors a format refers to; None if it refers to others, or none are at hand."""
     file = costs.formats.file if format == PUBLISHED else None
     return file if file is not None and file.decides else None
 

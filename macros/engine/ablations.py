@@ -67,7 +67,7 @@ class Ablation:
         return (branch - before, *others) if others else branch - before
 
     def check(self) -> None:
-        """Raises `Problem` for a part of `without` that no step had."""
+        """Raise `Problem` for a part of `without` that no step had."""
         for name in self.without:
             if name not in self.left_out:
                 known = [str(design) for design in Design]

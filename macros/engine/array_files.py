@@ -38,7 +38,7 @@ def read_array(path: Path, shape: Sequence[int]) -> Array:
 
 
 def check_array(dtype: np.dtype, found: Sequence[int], shape: Sequence[int]) -> None:
-    """Raises `Problem` for an array of anything but numbers, or of another shape."""
+    """Raise `Problem` for an array of anything but numbers, or of another shape."""
     if dtype.kind not in NUMBERS:
         raise Problem(f"holds {shorten(str(dtype))}, not floating-point or whole numbers", "give an array of float32")
     if tuple(found) != tuple(map(int, shape)):

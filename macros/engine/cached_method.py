@@ -23,7 +23,7 @@ def cached_method(method: Callable[Concatenate[Any, P], R]) -> cached_property[C
 
 
 def clear(*owners: object) -> None:
-    """Drops the results of the cached methods of these objects.
+    """Drop the results of the cached methods of these objects.
 
     A cache refers to its object, so without this only the garbage collector frees the two.
     """

@@ -144,7 +144,7 @@ def writing(path: Path, is_new: bool = False, with_folders: bool = False) -> Gen
 
 
 def _put(temporary: Path, target: Path, is_new: bool) -> None:
-    """Moves a written file to its place; a file that must be new does not replace one that has appeared in the
+    """Move a written file to its place; a file that must be new does not replace one that has appeared in the
     meantime."""
     if is_new:
         with suppress(OSError):  # a file system without hard links
@@ -158,6 +158,6 @@ def _put(temporary: Path, target: Path, is_new: bool) -> None:
 
 
 def write(path: Path, content: str | bytes, is_new: bool = False, with_folders: bool = False) -> None:
-    """Writes a whole file by the rules of `writing`; text as UTF-8."""
+    """Write a whole file by the rules of `writing`; text as UTF-8."""
     with writing(path, is_new, with_folders) as file:
         file.write(content.encode() if isinstance(content, str) else content)

@@ -152,5 +152,5 @@ class KVCache(Protocol):
         ...
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
-        """Leaves a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
+        """Leave a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
         ...

@@ -23,7 +23,7 @@ def special_float(table: dict[str, Any]) -> dict[str, Any] | float:
 
 
 def check_data(data: object) -> None:
-    """Raises `Problem` for data that cannot be printed: deep nesting, lone surrogates."""
+    """Raise `Problem` for data that cannot be printed: deep nesting, lone surrogates."""
     level = [data]
     for _ in range(DEEPEST):
         if not level:

@@ -197,7 +197,7 @@ class Cache:
         return self.kept.get((self.index, holds, self.number), np.zeros(tuple(map(int, shape)), np.float32))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
-        """Leaves a state of fixed size to the next step, or none if a sequence is processed at once."""
+        """Leave a state of fixed size to the next step, or none if a sequence is processed at once."""
         if self.looks_both_ways:
             return
         self.left[self.index, holds, self.number] = new

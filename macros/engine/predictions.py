@@ -44,7 +44,7 @@ def number_of(module: Modules | None, raw: Raw, keys: Sequence[str]) -> tuple[st
 
 
 def trace(module: Modules, c: Config, raw: Raw, n: int) -> Trace:
-    """Runs the modules on shapes one after the other, each with its own cache and the model's embedding and head."""
+    """Run the modules on shapes one after the other, each with its own cache and the model's embedding and head."""
     run = Trace()
     new, context = Dim(TRACED_NEW_TOKENS, "T"), Dim(TRACED_CONTEXT, "S")
     run.symbols |= c.symbols

@@ -122,7 +122,7 @@ def with_names(raw: Keys, there: Keys, *, alone: bool = True) -> Keys:
 
 
 def _check_unread(raw: Keys, kind: str, there: Keys) -> None:
-    """Raises `Problem` for a key that turns a type into a different model, which is not covered."""
+    """Raise `Problem` for a key that turns a type into a different model, which is not covered."""
     if raw.get("is_decoder") is True and kind in there["decoding"]:
         raise Problem(
             f"is_decoder = true: {kind} with causal attention is not covered",

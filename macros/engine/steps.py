@@ -250,7 +250,7 @@ class Reached(Exception):
 
 
 def stop(hidden: Any, *rest: Any, **options: Any) -> Any:
-    """Replaces a step: ends the forward pass with the step's input."""
+    """Replace a step: ends the forward pass with the step's input."""
     raise Reached(hidden)
 
 
@@ -294,7 +294,7 @@ def step(
     access: Access = Access.COMPUTES,
     rule: Callable[..., Ruling] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Records each call of a function as one step of this role, with everything it calls inside as its children.
+    """Record each call of a function as one step of this role, with everything it calls inside as its children.
 
     `keeps` are the activations that training keeps from it. With `rule`, the function is one indivisible operation with
     data-dependent internals (a loop over the chosen experts): on shapes it is not run, and `rule(*args, **kwargs)`

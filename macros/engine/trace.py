@@ -136,7 +136,7 @@ class Trace:
     def repeat(
         self, body: Callable[..., tuple[Any, ShapeArray]], state: Any, xs: tuple[ShapeArray, ...]
     ) -> tuple[Any, ShapeArray]:
-        """Runs `body(state, *rows)` once, and counts it for every row of `xs`: (state, [rows …] of its output).
+        """Run `body(state, *rows)` once, and count it for every row of `xs`: (state, [rows …] of its output).
 
         One leaf of the tree: its weights are those of one run, its FLOPs those of one run times the number of rows.
         """

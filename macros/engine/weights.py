@@ -264,13 +264,13 @@ class ShapeCache:
         return stand_in(self.__tracer__.input(shape, np.float32, f"cached {holds}", Cached(holds)))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
-        """Leaves a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
+        """Leave a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
         if self.looks_both_ways:
             return
         self.__tracer__.keep(CacheEntry(holds, dims_of(new.shape), None, self.layers, self.layer_count, item_bytes))
 
     def _reads_forward(self, what: str) -> None:
-        """Raises `Problem` for a left-to-right part if attention is bidirectional."""
+        """Raise `Problem` for a left-to-right part if attention is bidirectional."""
         if self.looks_both_ways:
             raise only_forward(what)
 

@@ -1,7 +1,7 @@
 """The content security policy of every page: it loads only files of the site itself, and runs only known scripts.
 
-A page that asks a hub about a model, if a reader presses its button, names that host in its head; its policy, and no
-other one, allows requests to it.
+A page that can ask a hub about a model, when the reader clicks its button, names that host in its head; only its policy
+allows requests to that host.
 
 The theme's inline scripts are allowed by their digests. Text becomes markup and scripts through one gate (Trusted
 Types), which comes before any other script.
@@ -21,7 +21,7 @@ POLICY = (
     "img-src 'self' data:; manifest-src 'self'; style-src 'self'; worker-src 'self'; "
     "require-trusted-types-for 'script'; trusted-types default; script-src 'self'"
 )
-# Only addresses of the site's scripts, and whole pages for parsing without running them, may become markup.
+# Only URLs of the site's scripts, and whole pages for parsing without running them, may become markup.
 GATE = """globalThis.trustedTypes?.createPolicy("default", {
   createHTML: (text, kind, sink) => (sink.startsWith("DOMParser") ? text : null),
   createScriptURL: text => (new URL(text, document.baseURI).origin === location.origin ? text : null),
@@ -52,8 +52,8 @@ def policy(page: str) -> str:
 
 
 def checked_hub(address: object) -> str:
-    """The setting `HUB`, without slashes at its ends: empty, or a host with its scheme, and after it the hosts to which
-    it redirects. Raises `Problem`."""
+    """The setting `HUB`, without trailing slashes: empty, or a host with its scheme, followed by the hosts to which it
+    redirects. Raises `Problem`."""
     said = "" if address is None else " ".join(host.rstrip("/") for host in str(address).split())
     if said and not HUB.fullmatch(f'<meta name="ep-hub" content="{said}">'):
         raise Problem(

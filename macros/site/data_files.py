@@ -1,4 +1,4 @@
-"""The site as data, at stable addresses: the catalog, an object and a table for each model, their JSON Schemas.
+"""The site as data, at stable URLs: the catalog, an object and a table for each model, their JSON Schemas.
 
 Plain text, for any builder.
 """
@@ -22,12 +22,12 @@ SCHEMAS = {"model": schema.model, "catalogue": schema.catalogue, "conformance": 
 
 
 def json_address(slug: str) -> str:
-    """The address of a model's object, from the root of the site."""
+    """The URL of a model's object, relative to the root of the site."""
     return f"{FOLDER}/{slug}.json"
 
 
 def csv_address(slug: str) -> str:
-    """The address of a model's tensors as a table."""
+    """The URL of a model's tensors as a table."""
     return f"{FOLDER}/{slug}.csv"
 
 
@@ -35,7 +35,7 @@ OF_MODEL = json_address, csv_address
 
 
 def files(slugs: Iterable[str]) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Each file's address and the function that computes its content, for the models of these presets."""
+    """Each file's URL and the function that computes its content, for the models of these presets."""
     listed = tuple(slugs)
     for slug in listed:
         if presets.preset(slug).config is not None:

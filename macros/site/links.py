@@ -26,7 +26,7 @@ def relative_link(target: str, source: str, has_folders: bool = True) -> str:
 
 
 def _relative(path: str, start: str) -> str:
-    """`posixpath.relpath` of two paths below one folder, without a look at the working folder."""
+    """`posixpath.relpath` for two paths below one folder, without looking up the working folder."""
     there, here = path.split("/") if path else [], start.split("/") if start else []
     same = 0
     while same < min(len(there), len(here)) and there[same] == here[same]:
@@ -36,7 +36,7 @@ def _relative(path: str, start: str) -> str:
 
 @lru_cache(maxsize=4096)
 def page_address(source: str, has_folders: bool = True) -> str:
-    """The address of a source, below the site's own address."""
+    """The URL of a source, relative to the site's own."""
     stem, extension = posixpath.splitext(quote(source))
     if extension != ".md":
         return quote(source)
@@ -54,13 +54,13 @@ def current_source(env) -> str:
 
 
 def reads_sources(env) -> bool:
-    """Whether the builder is Zensical: an environment for each page, with its source path and nothing else."""
+    """Whether the builder is Zensical: one environment per page, with its source path and nothing else."""
     return isinstance(getattr(getattr(env, "page", None), "path", None), str)
 
 
 @cache
 def files_below(docs: str) -> frozenset[str]:
-    """The files of a folder of sources, for a builder that gives macros no list of them."""
+    """The files below a folder of sources, for a builder that gives macros no list of them."""
     files = (path.relative_to(docs).as_posix() for path in Path(docs).rglob("*") if path.is_file())
     return frozenset(path for path in files if not is_an_editors(path))
 
@@ -73,13 +73,13 @@ def _sources(files: frozenset[str], has_folders: bool) -> dict[str, str]:
 def with_source_links(html: str, source: str, files: frozenset[str], has_folders: bool = True) -> str:
     """HTML of a page in which each `href` to a page or file is a path between sources, as authors write it.
 
-    Zensical reads them in a page's HTML, and makes them addresses. It leaves `xlink:href` in drawings unchanged.
+    Zensical reads them in a page's HTML, and turns them into URLs. It leaves `xlink:href` in drawings unchanged.
     """
     known, folder = _sources(files, has_folders), posixpath.dirname(source)
     here = posixpath.dirname(page_address(source, has_folders))
 
     def written(m: re.Match[str]) -> str:
-        whole = unescape(m[1])  # a tag's `/` is a character reference, which Zensical does not read
+        whole = unescape(m[1])  # a tag's `/` is a character reference, which Zensical does not decode
         path = re.split("[?#]", whole, maxsplit=1)[0]
         rest = whole[len(path) :]
         if not path or ":" in path:
@@ -102,7 +102,7 @@ def link_to_page(env, target: str) -> str | None:
 
 
 def _is_there(target: str, files) -> bool:
-    """Whether a build has a page. MkDocs makes a path of any request, so its sources are checked first."""
+    """Whether a build has a page. MkDocs turns any request into a path, so its source files are checked first."""
     if hasattr(type(files), "src_uris") and target in files.src_uris:
         return True
     return bool(files.get_file_from_path(target)) if hasattr(files, "get_file_from_path") else target in files

@@ -93,8 +93,8 @@ def with_families(navigation: list[Any], size: Callable[[str], int] | None = Non
 
 
 def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
-    """The models of each family, in the order of release, on one day the smallest first: by their totals, or by
-    another, perhaps quicker, key."""
+    """The models of each family, in the order of release; within a day smallest first, by their totals or by another,
+    perhaps faster, key."""
 
     def order(slug: str) -> tuple:
         return release_sort_key(presets.preset(slug)), (size or total)(slug), slug
@@ -120,7 +120,7 @@ def _total(slug: str) -> int:
 
 
 def problems() -> dict[str, Problem]:
-    """The errors of presets, by slug: they cannot be read, or `check` refuses them."""
+    """The errors of presets, by slug: they cannot be read, or `check` rejects them."""
     return {slug: wrong for slug in presets.paths() if (wrong := problem(slug))}
 
 
@@ -145,7 +145,7 @@ def _verified(slug: str) -> bool:
 
 
 def header(title: str, description: str, is_wide: bool = False) -> str:
-    """A page's metadata and its title; a wide page has no contents beside it.
+    """A page's metadata and its title; a wide page has no table of contents next to it.
 
     The metadata are JSON strings, which YAML reads as strings whatever they contain.
     """
@@ -182,7 +182,7 @@ def family_page(family: str, slugs: tuple[str, ...]) -> str:
 def model_page(slug: str) -> str:
     """The whole page of a model: the same macro calls for every model.
 
-    How it compares with all others is written out here: as a call, an edit of any preset would make every page anew.
+    How it compares with all others is computed here: as a call, an edit of any preset would rebuild every page.
     """
     is_disclosed = presets.preset(slug).config is not None
     return _model_page(slug, str(standing_out.model_answers(slug)) if is_disclosed else "")
@@ -237,7 +237,7 @@ def _model_page(slug: str, answers: str) -> str:
 
 
 def tower_section(slug: str) -> list[str]:
-    """The towers beside the text part and the modules that draft tokens, for a model that has any."""
+    """The towers next to the text part and the modules that draft tokens, for a model that has any."""
     model = presets.model(slug)
     towers = folded_section(slug, "Towers beside the text part", macro_call("tower_table", slug, "tensors=True"))
     drafts = folded_section(slug, "Multi-token prediction", macro_call("prediction_table", slug))
@@ -245,7 +245,7 @@ def tower_section(slug: str) -> list[str]:
 
 
 def formula_section(slug: str) -> str:
-    """The formula part by part, folded where it is long."""
+    """The formula part by part, collapsed if it is long."""
     drawn = macro_call("formula", slug)
     is_long = len(groups(presets.model(slug))) > MOST_PARTS
     return folded_section(slug, "The formula", drawn) if is_long else section("The formula", drawn)
@@ -266,7 +266,7 @@ def kinds(slug: str) -> dict[str, Node]:
 
 
 def whole_model(slug: str) -> list[str]:
-    """The drawing of the whole model, folded where it is long."""
+    """The drawing of the whole model, collapsed if it is long."""
     drawn = macro_call("pipeline_diagram", slug)
     model, layers = presets.model(slug), kinds(slug).values()
     is_long = len(layers) > 1 or design.is_sparse(model.counts) or any(n_matrices(one) > USUAL for one in layers)
@@ -289,12 +289,12 @@ def kind_title(kind: str) -> str:
 
 
 def section(title: str, *content: str, level: int = 2) -> str:
-    """A heading and what is below it."""
+    """A heading and its content."""
     return "\n\n".join([f"{'#' * level} {title}", *content])
 
 
 def folded_section(slug: str, title: str, *content: str, level: int = 2) -> str:
-    """A heading and a long part below it, folded behind a summary of its result."""
+    """A heading and a long part, collapsed behind a summary of its result."""
     return section(title, *details(fact_sheet.section_summary(slug, title), *content), level=level)
 
 

@@ -1,6 +1,6 @@
-"""Old addresses of pages: each leads on to the page that took its place, by `moved.toml`.
+"""Old URLs of pages: each redirects to the page that replaced it, according to `moved.toml`.
 
-Plain HTML, as any host serves it: a page of the old address sends its readers on, with the choices and the anchor of
+Plain HTML, as any host serves it: a page at the old URL redirects its readers, keeping the settings and the anchor of
 their link, and names the new one.
 """
 
@@ -49,7 +49,7 @@ location.replace(to)
 
 @memoized
 def moved() -> dict[str, str]:
-    """The old path of each page, as below `docs/`, with the path that it leads to. Raises `Problem`."""
+    """The old path of each page, relative to `docs/`, with the path that it redirects to. Raises `Problem`."""
     try:
         said = tomllib.loads(TABLE.read_text("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -61,8 +61,8 @@ def moved() -> dict[str, str]:
 
 
 def check(pages: Collection[str]) -> Iterator[Problem]:
-    """What is wrong with the table for a site with these pages: each line must lead to one of them, from an address
-    that is not one."""
+    """What is wrong with the table for a site with these pages: each line must lead to one of them, from a URL that is
+    not one."""
     table = moved()
     for old, target in table.items():
         new = target.partition("#")[0]
@@ -75,7 +75,7 @@ def check(pages: Collection[str]) -> Iterator[Problem]:
 
 
 def pages(present: Collection[str], has_folders: bool = True) -> list[Generated]:
-    """A page for each old address, of those whose new page is present."""
+    """A page for each old URL whose new page is present."""
     return [
         Generated(_file(old, has_folders), partial(page, old, new, has_folders))
         for old, new in moved().items()
@@ -90,7 +90,7 @@ def page(old: str, new: str, has_folders: bool) -> str:
 
 
 def guess(gone: str, pages: Collection[str]) -> str:
-    """The line of the table that a page needs which is gone: to one of the same name, or of nearly the same path."""
+    """The line of the table that a page needs that is gone: to one with the same name, or with nearly the same path."""
     same = [path for path in pages if path.rpartition("/")[2] == gone.rpartition("/")[2] != "index.md"]
     found = same[0] if len(same) == 1 else nearest(gone, pages).removeprefix('did you mean "').removesuffix('"?')
     return f'"{gone}" = "{found or "…"}"'

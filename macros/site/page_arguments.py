@@ -103,7 +103,7 @@ def hashable(value: object) -> object:
 
 def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str, object]) -> inspect.BoundArguments:
     """The arguments by their parameters. Raises `Problem` for a call that does not match the signature, or an argument
-    of another kind."""
+    of the wrong kind."""
     try:
         given = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -185,8 +185,8 @@ def with_todays_roles(given: inspect.BoundArguments) -> tuple[inspect.BoundArgum
 
 
 def beyond_context(given: inspect.BoundArguments) -> str:
-    """The error of a context that a model of the call does not support; empty if there is none. A figure in a sentence
-    has no mark beside it, as it would have in a table."""
+    """The error for a context that a model in the call does not support; empty if there is none. A figure in a sentence
+    has no mark next to it, as it would have in a table."""
     context = given.arguments.get("context")
     if not isinstance(context, int):
         return ""

@@ -31,7 +31,7 @@ def page_name(env) -> str:
 
 
 def place_of_call(env, name: str, given: tuple) -> str:
-    """The page that is being built, with the line of a call of a macro in it, if it is found there."""
+    """The page that is being built, with the line of a macro call in it, if it is found there."""
     line = next(lines_of_call(env, name, given), None)
     return f"{page_name(env)}:{line}" if line else page_name(env)
 
@@ -46,8 +46,8 @@ def lines_of_call(env, name: str, given: tuple) -> Iterator[int]:
 
 
 def around_call(env, name: str, given: tuple) -> str:
-    """What surrounds a macro's block on its line: a heading, a table or a sentence; empty if the call also stands on a
-    line of its own."""
+    """What surrounds a macro's block on its line: a heading, a table or a sentence; empty if the call is also on a line
+    of its own."""
     lines = env.page.file.content_string.split("\n") if (numbers := list(lines_of_call(env, name, given))) else []
     found = {_around(lines[number - 1]) for number in numbers}
     return found.pop() if len(found) == 1 else ""
@@ -63,7 +63,7 @@ def _around(line: str) -> str:
 
 
 def printable(value: object, page: str) -> object:
-    """The value between two pairs of braces. Raises `Problem` for one that would be printed as an address in memory."""
+    """The value between two pairs of braces. Raises `Problem` for one that would be printed as a memory address."""
     if isinstance(value, Undefined):
         return value  # which raises a more specific error
     kind = type(value)
@@ -176,7 +176,7 @@ class _Lines:
 
 
 def meant_attribute(message: str, variables: Mapping[str, Any]) -> str:
-    """The mend of `'dict object' has no attribute 'titel'`, for what a page's metadata and the settings have."""
+    """The fix for `'dict object' has no attribute 'titel'`, among the keys of a page's metadata and the settings."""
     missing = re.search(r"has no attribute '(\w+)'", message)
     names = {*KEYS, *(variables.get("config") or ())} if missing else ()
     return nearest(missing[1], names, "correct the name, or delete it") if missing else ""

@@ -1,6 +1,6 @@
-"""The HTML of generated pages: Markdown reads each frame once, for all pages that have it.
+"""The HTML of generated pages: Markdown reads each frame once, for all pages that share it.
 
-The pages of models differ in their titles and in elements that are HTML already, one to a line. The rest of a page is
+The pages of models differ in their titles and in elements that are already HTML, one per line. The rest of a page is
 its frame: headings, and placeholders for the elements.
 """
 
@@ -25,7 +25,8 @@ TITLE, ANCHOR, HERE = "Epframetitle", "epframetitle", ""
 
 
 class Rendered(NamedTuple):
-    """A page after Markdown: its table of contents, its title, its anchors, and those that it leads to in each page."""
+    """A page after Markdown: its table of contents, its title, its anchors, and the anchors that it links to on each
+    page."""
 
     contents: list[list[Any]]  # title, anchor, level, children
     title: str | None
@@ -35,14 +36,14 @@ class Rendered(NamedTuple):
 
 
 class Frames:
-    """The frames so far. `terms` are explained wherever they occur, in a title too."""
+    """The frames so far. `terms` are explained wherever they occur, including in a title."""
 
     def __init__(self, terms: Iterable[str] = ()):
         self.terms = re.compile(rf"\b(?:{'|'.join(map(re.escape, terms)) or '(?!)'})\b")
         self.rendered: dict[tuple[tuple[str, bool], str], Rendered] = {}
 
     def render(self, markdown: str, source: str, render: Callable[[str], Rendered]) -> Rendered:
-        """A page as `render` returns it, which is called for a new frame and for a page that does not fit one."""
+        """A page as `render` returns it; `render` is called for a new frame and for a page that does not fit one."""
         named = _TITLE.match(markdown)
         if named is None or _LINK_BESIDE.search(markdown) or self.terms.search(named[1]):
             return render(markdown)

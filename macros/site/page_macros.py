@@ -102,7 +102,7 @@ OF_ANY_FILE: dict[str, Callable[[dict[str, Any]], bool]] = {  # macros that may 
 }
 PACKAGE = __name__.split(".")[0] + "."
 OUR_STYLES = re.compile(r"assets(-\w+)?/(components|styles)\.css")
-# The beginnings of the field's terms, as `terms_beside` and walkthroughs write them.
+# How the field's terms start, as `terms_beside` and walkthroughs write them.
 BEFORE_TERMS = ('<span class="ep-term">· ', '<strong class="ep-name">')
 TERMS = re.compile(rf"({'|'.join(BEFORE_TERMS)})([^<]+)")
 
@@ -206,14 +206,14 @@ MACROS: dict[str, Callable] = {name: getattr(view, name) for view, names in VIEW
 
 
 def macro(function: Callable) -> Callable:
-    """Makes a function callable from pages, by its name."""
+    """Make a function callable from pages, by its name."""
     MACROS[function.__name__] = function
     return function
 
 
 @macro
 def pipeline_diagram(model: str, highlight: str = "d_model", page_link: Link | None = None) -> Html:
-    """A whole model from token ids to scores as a diagram, with the operations marked that depend on `highlight`."""
+    """A whole model from token ids to scores as a diagram, marking the operations that depend on `highlight`."""
     return model_diagrams.pipeline(model, highlight, page_link)
 
 
@@ -227,7 +227,7 @@ def block_diagram(
 
 @macro
 def area_map(model: str, tall: bool = False, page_link: Link | None = None) -> Html:
-    """A model’s parameters to scale, `tall` for the head of a page; each field leads to the page that explains it."""
+    """A model’s parameters to scale, `tall` for the top of a page; each field links to the page that explains it."""
     return area_maps.area_map(model, page_link, tall)
 
 
@@ -269,7 +269,7 @@ def macros(env, prefix: str = "") -> dict[str, Callable]:
 
 
 def with_arguments(function: Callable, known: dict[str, object]) -> Callable:
-    """The function with those of the arguments that it takes, and without them in its signature."""
+    """The function with those arguments that it accepts, which are removed from its signature."""
     signature = inspect.signature(function)
     given = {name: known[name] for name in signature.parameters if name in known}
     left = [parameter for name, parameter in signature.parameters.items() if name not in given]
@@ -361,7 +361,7 @@ def with_glossary_links(function: Callable, env) -> Callable:
 
 
 def with_links_of_sources(function: Callable, env) -> Callable:
-    """The macro, with each link as a path between sources: for a builder that reads them. Not cached on disk, where
+    """The macro, with each link as a path between sources, for a builder that reads them. Not cached on disk, where
     builders share results."""
     has_folders = env.conf.get("use_directory_urls", True)
 
@@ -433,7 +433,7 @@ def with_call_errors(
 
 
 class Figure(str):
-    """A figure as a macro writes it: text. Raises `Problem` where a page counts with it: `8 * 2` would be `88`."""
+    """A figure as a macro writes it: text. Raises `Problem` where a page calculates with it: `8 * 2` would be `88`."""
 
     __slots__ = ("page",)
     page: str

@@ -127,7 +127,7 @@ def front_matter_mend(text: str) -> Mend | None:
 
 
 def yaml_mend(head: str, line: int, what: str) -> str:
-    """How to mend metadata that are not YAML, by the lines around the place where reading ended."""
+    """How to fix metadata that is not YAML, judging by the lines around the place where reading ended."""
     if "\\t" in what:
         return "replace the tab by spaces"
     for written in reversed(head.split("\n")[: line - 1]):
@@ -139,7 +139,7 @@ def yaml_mend(head: str, line: int, what: str) -> str:
 
 
 def front_matter(text: str) -> dict[str, Any]:
-    """A page's metadata; empty if it has none, or if they cannot be read."""
+    """A page's metadata; empty if it has none, or if it cannot be read."""
     found = FRONT_MATTER.match(text)
     said = yaml.safe_load(found[1]) if found and not front_matter_mend(text) else None
     return said or {}

@@ -37,7 +37,7 @@ _BLANK = re.compile(r"\n{3,}")
 _PIECE = re.compile(r"<[^>]++>|&#?\w++;")
 _PIECES = re.compile(r"(<[^>]++>(?:<[^>]++>)*+|&#?\w++;)")  # consecutive tags count as one
 SHORT = 600  # maximum length of a part that may recur
-_NO_TAG = re.compile(r"&#(?!38;|60;)\d+;")  # character references that begin neither a tag nor another reference
+_NO_TAG = re.compile(r"&#(?!38;|60;)\d+;")  # character references that start neither a tag nor another reference
 _SAID = re.compile(rf'{TEX}="([^"]*)"')
 # Text of the page that would become a tag or a formula in the copy, outside code and formulas.
 _WOULD_BE_TAG = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])")
@@ -76,7 +76,7 @@ _CLOSES = {
 
 @cache
 def _written(piece: str) -> str:
-    """The Markdown of tags and character references; a site has few that differ."""
+    """The Markdown of tags and character references; a site has few different ones."""
     pieces = _PIECE.findall(piece)
     if len(pieces) > 1:
         return _BLANK.sub("\n\n", "".join(map(_written, pieces)))
@@ -124,8 +124,8 @@ def _read(html: str) -> str:
 
 
 def _text_first(html: str) -> str:
-    """The HTML with the tables of the opening's figures after its text, and each figure's table once: figures in tabs
-    may share one."""
+    """The HTML with the tables of the opening's figures after its text, and each figure's table only once: figures in
+    tabs may share one."""
     end = next((m.start() for m in re.finditer("<h2\\b", html) if _is_outside(html, m.start())), len(html))
     opening = dict.fromkeys(_FOLD.findall(html, 0, end))
     seen = set(opening)
@@ -139,7 +139,7 @@ def _text_first(html: str) -> str:
 
 
 def _is_outside(html: str, at: int) -> bool:
-    """Whether a place is in no box."""
+    """Whether a position is outside any box."""
     return html.count("<div", 0, at) == html.count("</div>", 0, at)
 
 
@@ -158,7 +158,7 @@ def _replaced(html: str, name: str, write: Callable[[str, str], str]) -> str:
 @lru_cache(maxsize=1024)
 def _formula(attributes: str) -> str:
     """A formula in LaTeX, from the attributes of its `<math>`; the pieces after its first one are empty. A site has few
-    that differ."""
+    different ones."""
     if not (said := _SAID.search(attributes)):
         return ""
     name = "texblock" if "display" in attributes.replace(said[0], "") else "tex"

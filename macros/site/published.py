@@ -21,7 +21,7 @@ LICENCE = "reference/licence.md"
 
 _ENTRY = re.compile(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", re.M)
 
-Absolute = Callable[[str], str]  # from a page's source to its full address
+Absolute = Callable[[str], str]  # from a page's source to its full URL
 
 
 class Edition(NamedTuple):
@@ -83,7 +83,7 @@ def json_ld(source: str, title: str, description: str, absolute: Absolute) -> st
 
 
 def dataset(slug: str, absolute: Absolute) -> dict[str, object]:
-    """A model as a data set."""
+    """A model as a dataset."""
     return {"@type": "Dataset", "name": presets.preset(slug).name, "url": absolute(page_paths.model_page(slug))}
 
 

@@ -21,7 +21,8 @@ PUTS_TOGETHER = ast.BinOp, ast.JoinedStr  # may build the name of a file
 
 
 def is_of_presets(lines: str) -> bool:
-    """Whether the results depend on presets only: the lines use no name but `ep`, and no text that may name a file."""
+    """Whether the results depend only on presets: the lines use no name but `ep`, and no string that may name a
+    file."""
     try:
         nodes = list(ast.walk(ast.parse(lines)))
     except SyntaxError:
@@ -39,7 +40,7 @@ def python_example(lines: str, given: str = "", is_refused: bool = False) -> Htm
     """Lines of Python with their results, as an interpreter shows them; the lines in `given` run first and are not
     shown.
 
-    `ep` is the package. A refused example fails the page, unless `is_refused` is true; then an accepted one does.
+    `ep` is the package. A rejected example fails the page, unless `is_refused` is true; then an accepted one does.
     """
     names: dict[str, Any] = {"ep": sys.modules[__name__.partition(".")[0]]}
     with warnings.catch_warnings():

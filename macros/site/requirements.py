@@ -1,5 +1,5 @@
-"""The packages that building the site needs besides the library; mkdocs.yml asks for them before MkDocs looks for the
-theme."""
+"""The packages that building the site needs in addition to the library; mkdocs.yml asks for them before MkDocs looks
+for the theme."""
 
 import os
 from importlib.util import find_spec

@@ -1,5 +1,6 @@
-"""The picture that a link to a page is shared with (`og:image`): a model's parameters to scale, its name and three
-figures; for every other page those of one model, below the page's part of the site. Needs Pillow, the extra `shared`.
+"""The preview image of a page when its link is shared (`og:image`): a model's parameters to scale, its name and three
+figures; every other page shows those of one model, below the name of the page's section. Needs Pillow, the extra
+`shared`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from ..views.kit import rounding
 from ..views.trace.parts import groups
 from .model_pages import Generated
 
-SIZE = 1200, 630  # as the sites that show them ask for
+SIZE = 1200, 630  # as the sites that show them request
 FOLDER = "shared"
-USUAL = "llama3-8b"  # its map stands on pages without a model
+USUAL = "llama3-8b"  # its map is used on pages without a model
 _PACKAGE = Path(__file__).parent.parent
 FONT = "assets/vendor/source-sans-3-latin-wght-normal.woff2"  # below docs/, or in an installed package
 PAPER, INK, PALE = "#ffffff", "#1c2430", "#56606d"
@@ -65,7 +66,7 @@ def _timed(slug: str, title: str) -> bytes:
 
 
 def picture(model: Model, title: str = "") -> bytes:
-    """A PNG of the map; the model's name and figures stand above it, or the title, and the model below."""
+    """A PNG of the map, with the model's name and figures above it, or with the title above and the model below."""
     Image, ImageDraw = (importlib.import_module(f"PIL.{name}") for name in ("Image", "ImageDraw"))
     image = Image.new("RGB", SIZE, PAPER)
     draw = ImageDraw.Draw(image)
@@ -88,7 +89,7 @@ def _line(draw: Any, base: int, text: str, colour: str, sizes: tuple[int, ...], 
 
 
 def _field(draw: Any, group: Any, box: tuple[float, float, float, float]) -> None:
-    """A part of the model, with its title and parameters where there is room."""
+    """A part of the model, with its title and parameters if there is space."""
     left, top, right, bottom = (round(n) for n in box)
     if right - left <= GAP or bottom - top <= GAP:
         return

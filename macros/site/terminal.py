@@ -18,12 +18,12 @@ from ..engine.errors import Problem, shorten
 from ..views.kit.excerpts import LINE_END, listing
 from ..views.kit.html import Html, html, joined, tag, text
 
-# Commands whose output depends on presets only, unless an argument is a file.
+# Commands whose output depends only on presets, unless an argument is a file.
 OF_PRESETS = {"compare", "describe", "fits", "prefix", "speculative", "split", "train", "what-if"}
 
 
 def is_of_presets(call: str) -> bool:
-    """Whether the output depends on presets only: no word is quoted or names a file."""
+    """Whether the output depends only on presets: no word is quoted or names a file."""
     words = re.split(r"[\s=]", call)
     return words[0] in OF_PRESETS and not re.search(r"""["'\\]""", call) and not any(map(os.path.exists, words[1:]))
 
@@ -31,7 +31,7 @@ def is_of_presets(call: str) -> bool:
 def terminal(call: str, lines: int | None = None, width: int = 68, is_refused: bool = False) -> Html:
     """A call of `every-parameter` with its output, all of it or its first lines, in a terminal of this many columns.
 
-    At most 68 of them are visible without scrolling. A refused call fails the page, unless `is_refused` is true; then
+    At most 68 of them are visible without scrolling. A rejected call fails the page, unless `is_refused` is true; then
     an accepted one does.
     """
     try:
@@ -56,7 +56,7 @@ def terminal(call: str, lines: int | None = None, width: int = 68, is_refused: b
 
 
 def _paragraphs(lines: list[str]) -> Iterator[Html]:
-    """The lines between empty ones together: those with columns stay whole in a narrow window, and scroll."""
+    """Join the lines between empty ones: those with columns stay whole in a narrow window, and scroll."""
     for is_empty, group in itertools.groupby(lines, lambda line: not line):
         paragraph = [*group]
         shown = joined(text(line).replace("  ", html("&#32;&#32;")) + LINE_END for line in paragraph)

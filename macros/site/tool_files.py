@@ -40,7 +40,8 @@ FOLDER = "assets/engine"
 
 
 def tool_files(address: Callable[[str], str] | None = None) -> list[Generated]:
-    """Every file of the tools that is not in `docs/`; `address` gives a model's page, below the site's root."""
+    """Every file of the tools that is not in `docs/`; `address` gives the URL of a model's page, relative to the site's
+    root."""
     scripts = (Generated(f"{FOLDER}/{name}", partial(_script, name)) for name in _compiled())
     models = (
         Generated(f"{FOLDER}/models/{slug}.json", partial(_model, slug, address or _address)) for slug in _listed()
@@ -87,7 +88,7 @@ def _script(name: str) -> str:
 
 @memoized
 def _listed() -> list[str]:
-    """The models that a page may start from, family by family, each from the smallest to the largest."""
+    """The models that a page may start from, family by family, smallest first in each."""
     wrong = model_pages.problems()
     counted = (
         [slug for slug in members if slug not in wrong and presets.preset(slug).config is not None]
@@ -145,8 +146,8 @@ def _of_model(slug: str, page: str) -> str:
 
 
 def _capacities() -> str:
-    """The data that decides whether each model fits, and by which a list of them is filtered; weights as published are
-    named where another format has the same."""
+    """The data that decides whether each model fits, and by which a list of models is filtered; weights as published
+    refer to another format if it is the same."""
     all_traits = {slug: _traits(slug) for slug in _listed()}
     for slug, traits in all_traits.items():
         weights: dict[str, Any] = traits["weights"]
@@ -185,14 +186,14 @@ def _names() -> str:
 @memoized
 @cached_on_disk
 def _gguf_types() -> str:
-    """The model types that the files of each of llama.cpp's architectures could be of, the likeliest first, and those
-    whose numbers were compared."""
+    """The model types that the files of each of llama.cpp's architectures could have been converted from, most likely
+    first, and those whose numbers were compared."""
     types = {name: list(gguf_types_of.likeliest(name)) for name in gguf_types_of.names()}
     return _json({"types": types, "compared": sorted(gguf_checkpoint.compared())})
 
 
 def _vllm_classes() -> str:
-    """The model type of each class that vLLM's and SGLang's logs name, without the ending of a text part."""
+    """The model type of each class that vLLM's and SGLang's logs name, without the suffix for a text part."""
     classes = vllm_classes().classes
     return _json({name: row.type.removesuffix("_text") for name, row in classes.items() if row.type})
 
@@ -245,5 +246,5 @@ def _json(what: object) -> str:
 
 
 def _address(slug: str) -> str:
-    """The address of a model's page below the site's."""
+    """The URL of a model's page, relative to the site's."""
     return page_paths.model_page(slug).removesuffix(".md") + "/"

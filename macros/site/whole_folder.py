@@ -26,7 +26,7 @@ class WholeFolder:
     """A new `target`: the content of `folder` is `put` in its place, or `drop`ped."""
 
     def __init__(self, target: str | os.PathLike[str]):
-        """Raises `Problem` if a file is there, and OSError if nothing can be written next to it."""
+        """Raise `Problem` if a file is there, and OSError if nothing can be written next to it."""
         self.target = Path(os.path.realpath(target))
         if os.path.lexists(self.target) and not self.target.is_dir():
             raise Problem("is a file, but has to be a folder", "give another path, or remove it", str(target))
@@ -59,7 +59,7 @@ class WholeFolder:
             except OSError:
                 if not self.target.exists():
                     raise
-                _remove(old, self.target)  # another folder appeared meanwhile, and is replaced
+                _remove(old, self.target)  # another folder appeared in the meantime, and is replaced
         _remove(old, self.target)
         self._let_go()
 
@@ -120,7 +120,7 @@ def _remove(old: Path, target: Path) -> None:
 
 
 def _hold(folder: Path) -> int | None:
-    """Lock a folder against cleaning up by other processes, until it is closed or this process ends; None without file
+    """Lock a folder against cleanup by other processes, until it is closed or this process ends; None without file
     locks. Raises BlockingIOError if another process holds it."""
     if fcntl is None:
         return None

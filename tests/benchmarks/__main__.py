@@ -112,7 +112,7 @@ def main(names: list[str]) -> None:
 
 
 def add(found: dict[str, tuple[float, float, float]]) -> None:
-    """Adds a run to the file: of each figure the median, and the quartiles around it."""
+    """Add a run to the file: of each figure the median, and the quartiles around it."""
     commit = subprocess.run(["git", "rev-parse", "--short=9", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     rows = [f'"{name}" = [{", ".join(f"{value:.3g}" for value in point)}]' for name, point in found.items()]
     head = [f"date = {datetime.date.today()}", f'commit = "{commit.strip()}"', f'machine = "{machine()}"']

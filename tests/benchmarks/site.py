@@ -92,7 +92,7 @@ def timed(what: str, work: Path, kept: str = "yes") -> tuple[float, float]:
 
 
 def ratios(work: Path) -> dict[str, list[float]]:
-    """Builds without kept results and with them, each to the pages written out, in turns, by the processor's time."""
+    """Build without kept results and with them, each to the pages written out, in turns, by the processor's time."""
     timed("capture", work)
     found: dict[str, list[float]] = {"clean build": [], "second build": []}
     for _ in range(RUNS):

@@ -29,7 +29,7 @@ OPEN = "models/llama/llama3-8b/"
 
 
 def synthetic(folder: Path, models: int) -> None:
-    """Adds presets until there are so many."""
+    """Add presets until there are so many."""
     presets = sorted((folder / "macros/presets").rglob("*.toml"))
     sized = [path for path in presets if re.search(r"^vocab_size = \d", path.read_text("utf-8"), re.M)]
     for n, preset in zip(range(models - len(presets)), itertools.cycle(sized)):

@@ -15,7 +15,7 @@ MODELS = len(presets.paths())
 
 @pytest.fixture
 def catalogue(open_page, site):
-    """Opens the catalogue: `catalogue("?find=llama")`."""
+    """Open the catalogue: `catalogue("?find=llama")`."""
 
     def open_(query="", **options):
         page = open_page(urljoin(site, f"models/{query}"), **options)

@@ -42,7 +42,7 @@ LISTED = (
 
 @pytest.fixture
 def tool(open_page, site):
-    """Opens the tool; its answer stands."""
+    """Open the tool; its answer stands."""
 
     def open_(asked="", **options):
         page = open_page(urljoin(site, f"tools/fits/{asked}"), **options)

@@ -66,7 +66,7 @@ CONTEXTS = (1, 2, 129, 4097, 8192, 32_768, 131_072)
 
 @pytest.fixture
 def tool(open_page, site):
-    """Opens the tool; its answer stands."""
+    """Open the tool; its answer stands."""
 
     def open_(asked="", **options):
         page = open_page(urljoin(site, f"tools/plan/{asked}"), **options)

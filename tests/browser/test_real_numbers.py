@@ -36,7 +36,7 @@ COMPUTED = """async ([assets, texts]) => {
 
 @pytest.fixture
 def choose(open_page, site):
-    """Opens the choice: `choose("?country=Peru")`."""
+    """Open the choice: `choose("?country=Peru")`."""
     return lambda asked="", **options: open_page(urljoin(site, f"real-numbers/step-by-step/{asked}"), **options)
 
 

@@ -275,7 +275,7 @@ def test_a_broken_file_is_one_line(open_page, site, tmp_path):
 
 
 def dropped(page, folder):
-    """Drops a folder from the disk on the page, as a reader does."""
+    """Drop a folder from the disk on the page, as a reader does."""
     box = page.locator(".ep-drop").bounding_box()
     given = {"x": box["x"] + 20, "y": box["y"] + 10}
     data = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}

@@ -59,7 +59,7 @@ UNLISTED = {
 
 @pytest.fixture
 def tool(open_page, site):
-    """Opens a tool: `tool("what-if", "?model=gpt2")`; its answer stands."""
+    """Open a tool: `tool("what-if", "?model=gpt2")`; its answer stands."""
 
     def open_(name, asked="", answers=None, **options):
         page = open_page(urljoin(site, f"tools/{name}/{asked}"), **options)

@@ -51,7 +51,7 @@ class Find(NamedTuple):
 
 @contextmanager
 def within(seconds: float = SECONDS, memory: int | None = MEMORY) -> Iterator[None]:
-    """Raises `TooLong` or `MemoryError` where the block takes more."""
+    """Raise `TooLong` or `MemoryError` where the block takes more."""
 
     def too_long(*_):
         raise TooLong(f"took longer than {seconds:g} s")

@@ -405,7 +405,7 @@ def _asked(given: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """Raises `TooLong` where the block takes more seconds of the clock: the page computes in another process."""
+    """Raise `TooLong` where the block takes more seconds of the clock: the page computes in another process."""
 
     def too_long(*_: object):
         raise TooLong(f"no answer within {seconds:g} s")

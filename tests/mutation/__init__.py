@@ -43,7 +43,7 @@ def stale(those: list[Fault]) -> list[str]:
 
 
 def drop(those: set[str]) -> None:
-    """Takes faults out of the file, by how they are written."""
+    """Take faults out of the file, by how they are written."""
     head, *blocks = FAULTS.read_text("utf-8").split("\n[[fault]]\n")
     kept = [block for block in blocks if str(Fault(**tomllib.loads(block))) not in those]
     FAULTS.write_text("\n[[fault]]\n".join([head, *kept]).rstrip() + "\n", "utf-8")

@@ -197,7 +197,7 @@ def copy_of_the_site(folder: Path) -> Path:
 
 
 def edit(folder: Path) -> None:
-    """Gives the model other sizes, which no published total vouches for.
+    """Give the model other sizes, which no published total vouches for.
 
     Each model of the same sizes gets them too: beside its name, the old figures would otherwise still be right.
     """
@@ -216,7 +216,7 @@ def edit(folder: Path) -> None:
 
 
 def leave_out_others(folder: Path) -> None:
-    """Leaves the pages of other models empty, which are not looked at: it then builds in half the time."""
+    """Leave the pages of other models empty, which are not looked at: it then builds in half the time."""
     path = folder / "macros" / "site" / "model_pages.py"
     text, first = path.read_text("utf-8"), "    preset = presets.preset(slug)\n    if preset.config is None:\n"
     assert text.count(first) == 1, "correct leave_out_others"

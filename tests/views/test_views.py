@@ -74,7 +74,7 @@ V, D, L, N, K, H, F = 211, 101, 7, 6, 3, 26, 107
 
 @pytest.fixture
 def small(monkeypatch):
-    """Puts a model of these keys behind a slug of its own: `small(tie_word_embeddings=True)` -> (slug, model)."""
+    """Put a model of these keys behind a slug of its own: `small(tie_word_embeddings=True)` -> (slug, model)."""
     models: dict[str, Model] = {}
     known = disclosure.model
 

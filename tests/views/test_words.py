@@ -32,7 +32,7 @@ def forget() -> None:
 
 @pytest.fixture
 def read(monkeypatch, tmp_path) -> Iterator[Callable[[str, str], object]]:
-    """Reads a text in the place of a file."""
+    """Read a text in the place of a file."""
 
     def reading(file: str, text: str) -> object:
         path = tmp_path / f"{file.lower()}.toml"

@@ -91,7 +91,7 @@ class Ling3(LatentsAndDelta):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Raises `Problem` for a feature that no covered model of this type has."""
+        """Raise `Problem` for a feature that no covered model of this type has."""
         raw = super().prepare(raw)
         for name in sorted(OFF):
             value: object = raw.pop(name, None)

@@ -131,7 +131,7 @@ def fixed(value: float | str | tuple[str, ...] | None, *, init: bool = False) ->
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(key, derived, fixed))
 def config(cls: type[ConfigT]) -> type[ConfigT]:
-    """Makes a class of keys a frozen config. Nothing compares two, or prints one: no class needs functions for that."""
+    """Make a class of keys a frozen config. Nothing compares two, or prints one: no class needs functions for that."""
     return dataclass(frozen=True, kw_only=True, repr=False, eq=False)(cls)
 
 

@@ -171,7 +171,7 @@ def edge_residual(x: Array, w: Weights, b: Block) -> Array:
 
 @step(Role.FEED_FORWARD)
 def inverted_bottleneck(x: Array, w: Weights, b: Block) -> Array:
-    """Maps into a wider space and back, with depthwise convolutions before, between or after the maps:
+    """Map into a wider space and back, with depthwise convolutions before, between or after the maps:
     [R C I] -> [R/s C/s F] -> [R/s C/s O].
     """
     if b.first:

@@ -1,2 +1,1 @@
-"""Ordinary extensions of Python-Markdown, which mkdocs.yml names. They are independent of macros, pages and
-builders."""
+"""Ordinary extensions of Python-Markdown, which mkdocs.yml names. They do not depend on macros, pages or builders."""

@@ -1,7 +1,7 @@
 """The terms that are explained wherever they occur, from the definition lists of a file, and an anchor for each term.
 
-An entry has one term per line, and below them `:   ` with their meaning, up to `. See ` the explanation, and after it a
-link to the page that teaches them. A term followed by `{ .tip }` is explained on each page.
+An entry has one term per line, followed by `:   ` and their meaning; the explanation ends at `. See `, which precedes a
+link to the page that teaches them. A term followed by `{ .tip }` is explained on every page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...engine.errors import Problem
 
 
 class Entry(NamedTuple):
-    """The meaning of several terms, as plain text, those that are explained wherever they occur, and the link to the
+    """The meaning of several terms as plain text, the terms that are explained wherever they occur, and the link to the
     page that teaches them."""
 
     terms: tuple[str, ...]
@@ -51,7 +51,7 @@ class Glossary(AbbrExtension):
 
 
 class Anchors(Treeprocessor):
-    """Makes each term of a definition list an anchor: `query projection` is `#query-projection`."""
+    """Turns each term of a definition list into an anchor: `query projection` is `#query-projection`."""
 
     def run(self, root: Element) -> None:
         for term in root.iter("dt"):

@@ -1,8 +1,8 @@
 """Large elements from macros bypass Markdown.
 
-A model's page has 100 KB of tables and diagrams around 2 KB of prose, and Markdown would parse all of it in vain. So a
-macro marks its large result with an attribute. With this extension, an empty element goes through Markdown instead;
-without it, the page is the same except for the attribute, and slower to build.
+A model's page has 100 KB of tables and diagrams around 2 KB of prose, and Markdown would parse all of it for nothing.
+So a macro marks its large result with an attribute. With this extension, an empty element goes through Markdown
+instead; without it, the page is the same except for the attribute, and slower to build.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _ESCAPED = re.compile(rf"&lt;(\w+) {TAKEN}=(\d+)&gt;(?:&lt;a id=\S*?&gt;&lt;/a&g
 
 
 def is_block(result: str) -> bool:
-    """Whether a macro's result begins with an element that stands between paragraphs."""
+    """Whether a macro's result starts with an element that goes between paragraphs."""
     return bool(_ROOT.match(result))
 
 
 def marked(result: object) -> object:
-    """A macro's result, marked if it begins with a large element on one line; anything else unchanged."""
+    """A macro's result, marked if it starts with a large element on one line; anything else unchanged."""
     if not isinstance(result, str) or len(result) < LEAST or "\n" in result or not (root := _ROOT.match(result)):
         return result
     return f"{root[0]} {MARK}{result[root.end() :]}"
@@ -50,12 +50,12 @@ class LargeBlocks(Extension):
 
     def extendMarkdown(self, md: Markdown) -> None:
         md.registerExtension(self)
-        # Zensical's macros are written out at 35, white space is tidied at 30. Elements that may be code in a fence
+        # Zensical's macros are expanded at 35, white space is normalized at 30. Elements that may be code in a fence
         # wait until fences are gone (25); the rest is taken before HTML is parsed, by MkDocs for anchors (21) and by
         # Markdown (20).
         md.preprocessors.register(TakeOut(self, md, until=_FENCE), "ep-large-blocks-before-fences", 34)
         md.preprocessors.register(TakeOut(self, md), "ep-large-blocks", 24)
-        # After all that changes HTML, before what reads it (Zensical's search: 0).
+        # After everything that changes HTML, before anything that reads it (Zensical's search: 0).
         md.postprocessors.register(PutBack(self), "ep-large-blocks", 1)
 
     def reset(self) -> None:
@@ -89,8 +89,8 @@ class TakeOut(Preprocessor):
         return "".join([*pieces, line[end:]])
 
     def held(self, block: str) -> str:
-        """A block's anchors, for code that reads them in the page; none if MkDocs is building, which has its own place
-        for them."""
+        """A block's anchors, for code that reads them in the page; empty if MkDocs is building, since it has its own
+        place for them."""
         if MKDOCS not in self.md.treeprocessors:
             return "".join(f"<a id={anchor}></a>" for anchor in anchors(block))
         reader: Any = self.md.treeprocessors[MKDOCS]

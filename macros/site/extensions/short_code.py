@@ -8,15 +8,15 @@ from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.postprocessors import Postprocessor
 
-MOST = 28  # characters, which fit into a line on a phone
+MOST = 28  # characters that fit on one line on a phone
 _SHORT = re.compile(rf"<code>(?=[^<>]*-)([^<>]{{1,{MOST}}})</code>")
 
 
 class ShortCode(Extension):
-    """Marks code in a sentence that has a hyphen and fits into a line."""
+    """Marks code in a sentence that has a hyphen and fits on one line."""
 
     def extendMarkdown(self, md: Markdown) -> None:
-        md.postprocessors.register(Mark(), "ep-short-code", 15)  # behind what restores code, before large blocks
+        md.postprocessors.register(Mark(), "ep-short-code", 15)  # after whatever restores code, before large blocks
 
 
 class Mark(Postprocessor):

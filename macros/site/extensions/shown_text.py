@@ -1,4 +1,4 @@
-"""What readers see of a page as text, links and images: Markdown's own tree, handed to a function that looks for
+"""What readers see of a page as text, links and images: Markdown's own tree, passed to a function that looks for
 leftover markup in it."""
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _STASHED = re.compile("\x02[^\x02\x03]*\x03")
 
 
 class Shown(NamedTuple):
-    """The texts of a page's blocks, the links as (address, text, has an id) and the images as (address, text), and
-    elements as they were written."""
+    """The texts of a page's blocks, the links as (URL, text, has an id) and the images as (URL, text), and elements as
+    they were written."""
 
     texts: list[str]
     links: list[tuple[str, str, bool]]
@@ -99,7 +99,7 @@ def _inside(element: Element) -> Iterator[str]:
 
 
 def _plain(address: str) -> str:
-    """An address with escape sequences resolved: `\x02amp\x03` is `&`."""
+    """A URL with escape sequences resolved: `\x02amp\x03` is `&`."""
     return address.replace("\x02amp\x03", "&")
 
 

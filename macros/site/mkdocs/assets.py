@@ -32,7 +32,7 @@ def collected(files: Files, config: MkDocsConfig) -> list[File]:
 
 
 def move(own: Iterable[File], folder: str, config: MkDocsConfig) -> None:
-    """Give these files their place in the folder, and name it to the pages."""
+    """Give these files their place in the folder, and tell the pages its name."""
     config.extra["assets"] = folder
     paths = {file.src_uri for file in own}
     for file in own:

@@ -28,7 +28,7 @@ if ROOT not in sys.path:
 
 
 def the_preview():
-    """Load the preview. An error in its own modules ends a build, but not a live preview: that begins once they are
+    """Load the preview. An error in its own modules ends a build, but not a live preview, which starts once they are
     fixed."""
     while True:
         before = {path: path.stat().st_mtime_ns for path in PACKAGE.rglob("[!.]*.py")}
@@ -63,7 +63,7 @@ PUBLISHED = "macros.site.mkdocs.published", "macros.site.mkdocs.shared", "macros
 PREVIEWED = ("macros.site.mkdocs.previewed",)
 SECOND = "macros.cache.second_process"  # if the build has one
 OUTPUT = "macros.site.mkdocs.output"  # for a build that replaces the content of its folder
-BUILDS = "build", "gh-deploy"  # mike, among others, only reads the settings, and publishes the folder that they name
+BUILDS = "build", "gh-deploy"  # mike, for example, only reads the settings, and publishes the folder that they name
 is_replacing = False
 
 
@@ -128,7 +128,7 @@ def on_config(config):
         preview.on_config_first(config)
         inputs.refuse_linked_folders(config)
         if "macros" in config.plugins:
-            # The plugin's default, for which a missing module is no error.
+            # The plugin's default, for which a missing module is not an error.
             config.plugins["macros"].config["module_name"] = "main"
         config.nav = None
         return None
@@ -137,7 +137,7 @@ def on_config(config):
     else:
         preview.modules.forget(None)
         lines.begin_build(config)
-    if "macros" in config.plugins:  # a build ends when the mistakes of all pages are told, not at the first
+    if "macros" in config.plugins:  # a build ends after the mistakes of all pages are reported, not at the first
         options = config.plugins["macros"].config
         preview.refuses = options["on_error_fail"] and not preview.serving
         options["on_error_fail"] = False

@@ -1,5 +1,5 @@
-"""Files of `docs/` that no build reads, each left out and named: a pipe or a device hangs it, a link may lead anywhere,
-a huge file fills the disk."""
+"""Files of `docs/` that no build reads, each left out and reported: a pipe or a device hangs it, a link may lead
+anywhere, a huge file fills the disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def on_files(files, config):
 
 
 def verify(path: Path, roots: set[Path]) -> None:
-    """Raise `Problem` for what cannot be read as a file of this site."""
+    """Raise `Problem` for anything that cannot be read as a file of this site."""
     to = Path(os.path.realpath(path))
     if not any(map(to.is_relative_to, roots)):
         raise Problem(f"it is a link to {to}, outside of the project", "copy the file into docs/")

@@ -38,9 +38,9 @@ WRITTEN = {"title", "description", "author"}  # metadata that authors write as t
 source = ""  # of the current page
 lines: list[str] = []  # of its source file
 glossary: list[Entry] = []  # of the current build
-checked: list[page_checks.Source] = []  # the page under way, if somebody wrote it
+checked: list[page_checks.Source] = []  # the page being converted, if a person wrote it
 excluded: set[str] = set()  # files of docs/ that are not published
-errors: list[str] = []  # of pages, in a build: it ends when all are told
+errors: list[str] = []  # errors of pages, in a build: it ends when all of them are reported
 REFERENCES = "autorefs", "mkdocstrings"  # plugins that define links of their own
 
 
@@ -65,8 +65,8 @@ def own(name: str) -> str:
 
 
 def tell(problem: Problem) -> None:
-    """Report a wrong formula: a preview shows the line in its place, a build ends once all pages are read; at once, for
-    a generated page, which would be kept with it."""
+    """Report a wrong formula: a preview shows the line in its place, and a build ends once all pages are read, or
+    immediately for a generated page, which would be cached with it."""
     if preview.refuses and not checked:
         raise PluginError(str(problem.at(place_in_docs(problem.what)))) from None
     tell_one(problem.at(place_in_docs(problem.what)), logging.ERROR)
@@ -91,7 +91,7 @@ def look(shown: Shown) -> None:
 
 
 def refuse_mistakes(config, files) -> None:
-    """End a build of pages with mistakes, after what MkDocs has to tell of their links. Raises PluginError."""
+    """End a build of pages with mistakes, after MkDocs has reported on their links. Raises PluginError."""
     if told := [*errors, *page_errors.told]:
         for page in (file.page for file in files.documentation_pages()):
             if page is not None and page.present_anchor_ids is not None:
@@ -108,7 +108,7 @@ def place_in_docs(what: str) -> str:
 
 
 def on_files(files, config):
-    """Report a page of another encoding with its line, and read it as well as possible."""
+    """Report a page in another encoding with its line, and read it as well as possible."""
     excluded.clear()
     excluded.update(file.src_uri for file in files if file.inclusion.is_excluded())
     for file in files.documentation_pages():
@@ -140,7 +140,7 @@ def _not_text(path: str, written: int, size: int) -> tuple[int, str, str] | None
 
 
 def on_page_markdown_early(markdown, page, config, files):
-    """Report metadata that MkDocs would print as text; under live preview, above the page's text too. Mistakes
+    """Report metadata that MkDocs would print as text; under live preview, also above the page's text. Mistakes
     (`page_checks`) do not end the build here, since further ones may be reported."""
     for key, value in readable(page.meta).items():
         page.meta[key] = value
@@ -195,6 +195,6 @@ def on_page_content(html, page, config, files):
 
 
 def on_env(env, config, files):
-    """All pages are read, and none is written yet."""
+    """All pages have been read, and none has been written yet."""
     if preview.refuses:
         refuse_mistakes(config, files)

@@ -22,7 +22,7 @@ PLACE = "extra.every_parameter"
 EXTENSION = f"{__name__.rpartition('.mkdocs.')[0]}.extensions.large_blocks"
 
 # Styles and scripts, in the installed package or in the repository; the site's folder for them, one level below its
-# root as the scripts expect; those for our own site only; those that a page names.
+# root as the scripts expect; those only for our own site; those that a page names.
 _PACKAGE = Path(__file__).parent.parent.parent
 ASSETS = next(path for path in (_PACKAGE / "assets", _PACKAGE.parent / "docs" / "assets") if path.is_dir())
 FOLDER = "every-parameter"
@@ -33,7 +33,7 @@ OF_VOCABULARIES = {"pieces"}
 OF_NO_MODELS = OF_SMALL | OF_VOCABULARIES | {"run", "recorded", "stepped"}
 SCRIPTS = "site.mjs", "tools.mjs", "tables.mjs"
 
-# The styles are written in the size of Material's root element; that of other themes is a browser's.
+# The styles are written for Material's root font size; other themes use the browser's.
 _REM = re.compile(r"(?<![\w.])(\d*\.?\d+)rem\b")
 LARGER = 1.25
 
@@ -99,7 +99,7 @@ def read_options(said: object, root: Path) -> Options:
 
 
 def own_presets(folder: Path | None) -> list[Problem]:
-    """Add a site's presets to ours; the problems of its presets."""
+    """Add a site's presets to ours; returns the problems of its presets."""
     presets.read_also(folder)
     try:
         slugs = [slug for slug, path in presets.paths().items() if folder and path.is_relative_to(folder)]
@@ -114,7 +114,7 @@ def note_tools(markdown: str) -> None:
 
 
 def write_files(conf: Any, pages: Any) -> None:
-    """After a build: write the styles and scripts into the site's folder, and the data of its tools."""
+    """After a build: writes the styles and scripts into the site's folder, and the data of its tools."""
     target = Path(conf["site_dir"]) / FOLDER
     for path in ASSETS.rglob("*"):
         name = path.relative_to(ASSETS)
@@ -127,7 +127,7 @@ def write_files(conf: Any, pages: Any) -> None:
         (target / STYLES).write_text(scaled_styles(styles, LARGER), "utf-8")
 
     def address(slug: str) -> str:
-        """The address of a model's page below the site's root; empty if the site has no such page."""
+        """The URL of a model's page, relative to the site's root; empty if the site has no such page."""
         source = page_paths.model_page(slug)
         is_there = pages.get_file_from_path(source) is not None
         return links.page_address(source, conf["use_directory_urls"]) if is_there else ""

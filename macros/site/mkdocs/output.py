@@ -13,7 +13,7 @@ under_way: list[WholeFolder] = []
 
 
 class InPlace(logging.Filter):
-    """Log messages about the temporary folder name the folder that it becomes."""
+    """In log messages, replaces the name of the temporary folder with that of the folder that it becomes."""
 
     def filter(self, record) -> bool:
         for whole in under_way:
@@ -28,7 +28,7 @@ def on_config(config):
     end()
     try:
         whole = WholeFolder(config.site_dir)
-    except OSError:  # no room for a second folder: MkDocs builds in place, or reports the error
+    except OSError:  # no space for a second folder: MkDocs builds in place, or reports the error
         return
     under_way.append(whole)
     logging.getLogger("mkdocs.commands.build").addFilter(in_place)

@@ -42,7 +42,7 @@ SCHEMA = ".cache/preset.schema.json"
 
 
 class Generated(File):
-    """A file whose content is computed when MkDocs reads or writes it, so never for a skipped page."""
+    """A file whose content is computed when MkDocs reads or writes it, and therefore never for a skipped page."""
 
     make: Callable[[], str | bytes]
 
@@ -67,7 +67,7 @@ whole: list[tuple[Section, list[StructureItem]]] = []  # the whole navigation, w
 
 
 def on_config(config):
-    """Adds the families below "Models" in the navigation, and opens the cached views of earlier builds."""
+    """Add the families below "Models" in the navigation, and open the cached views of earlier builds."""
     config.extra["hub"] = checked_hub(config.extra.get("hub"))
     inputs = preview.inputs if preview.serving else Inputs(config)
     if preview.serving:
@@ -87,8 +87,8 @@ def on_config(config):
 
 
 def size() -> Callable[[str], int] | None:
-    """The sort key of models released on the same day. A preview's build of the open pages counts no model: it uses
-    known sizes, and the build of all pages corrects the rest."""
+    """The sort key of models released on the same day. When a preview builds only the open pages, it counts no model:
+    it uses known sizes, and the build of all pages corrects the rest."""
     if not preview.serving:
         return None
     if preview.first is None:
@@ -99,7 +99,7 @@ def size() -> Callable[[str], int] | None:
 
 
 def on_files(files, config):
-    """Adds the generated pages. A wrong preset ends the build; under live preview its page shows the error."""
+    """Add the generated pages. A wrong preset ends the build; under live preview its page shows the error."""
     put_back()  # if a preview's build was interrupted in the middle of a page
     frames[:] = [Frames(word for entry in glossary for word in entry.tips)]
     for file in list(files):
@@ -135,7 +135,7 @@ def file_of(one: model_pages.Generated, config) -> Generated:
 
 
 def on_nav(nav, config, files):
-    """Sets attributes that the theme looks up on every navigation entry and none has: a failed lookup takes Jinja ten
+    """Set attributes that the theme looks up on every navigation entry but none has: a failed lookup takes Jinja ten
     times as long, for every entry on every page."""
     for entry in entries(nav.items):
         for name in ("typeset", "encrypted", "pages", *(() if isinstance(entry, Page) else ("meta",))):
@@ -248,7 +248,7 @@ def task_of(file: File) -> str:
 
 
 def read_page(file: File, config, files) -> str:
-    """The same as `kept_page`, for a page that MkDocs has not read."""
+    """Like `kept_page`, for a page that MkDocs has not read."""
     page = file.page or Page(None, file, config)
     page.read_source(config)
     return kept_page(page.markdown or "", page, config, files)
@@ -263,7 +263,7 @@ JINJA = re.compile(r"\{[{%#]")
 
 def with_macros_called(plugin, markdown: str, page) -> str | None:
     """The Markdown of a page with its macros called, as Jinja would call them: all arguments are literals, so no
-    template is compiled for the page. Raw blocks stay as they are. None for a page with other Jinja, and if a call is
+    template is compiled for the page. Raw blocks stay unchanged. None for a page with other Jinja, and if a call is
     wrong."""
     pieces = CALL.split(markdown.removesuffix("\n"))
     if any(map(JINJA.search, pieces[::4])):
@@ -293,7 +293,7 @@ def arguments(written: str) -> tuple[list, dict[str, Any]]:
 
 @cache
 def literals(written: str) -> tuple[list, dict[str, Any]]:
-    """The same, cached, since many pages have equal arguments."""
+    """`arguments`, cached, since many pages have equal arguments."""
     call = cast(ast.Call, ast.parse(f"f({written})", mode="eval").body)
     named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
     if len(named) < len(call.keywords):
@@ -391,7 +391,7 @@ def on_post_build_late(config):
 
 
 def keep_schema(path: Path) -> None:
-    """Keep the schema for editors up to date, which complete and check presets with it (see .taplo.toml)."""
+    """Keep the schema for editors up to date, which they use to complete and check presets (see .taplo.toml)."""
     text = preset_schema.schema_text()
     with suppress(OSError, Problem):
         if not path.is_file() or path.read_text("utf-8") != text:

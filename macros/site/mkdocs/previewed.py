@@ -5,5 +5,6 @@ from .preview.addresses import ASSETS
 
 
 def on_files(files, config):
-    """Our scripts and styles where a published site has them, so that a page that leads elsewhere is seen to fail."""
+    """Serve scripts and styles from the paths a published site uses, so that a page that links anywhere else visibly
+    breaks."""
     assets.move(assets.collected(files, config), ASSETS, config)

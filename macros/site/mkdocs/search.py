@@ -1,4 +1,4 @@
-"""Connects `search` to MkDocs: MkDocs gives the written pages and takes the files."""
+"""Connects `search` to MkDocs: MkDocs passes in the written pages and takes the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def on_page_context(context, page, config, nav):
 
 
 def on_post_build(config):
-    if preview.first is not None:  # a preview's build of the open pages only
+    if preview.first is not None:  # a preview's build of only the open pages
         return
     folder = Path(config.site_dir)
     (folder / "search").mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Settings of mkdocs.yml that MkDocs and the theme take, and that have no effect on this site: each with its reason.
+"""Settings of mkdocs.yml that MkDocs and the theme accept, but that have no effect on this site: each with its reason.
 
-The site has scripts of its own in place of the theme's (docs/assets/theme.js, docs/assets/search), and a policy
-(`content_security`) that blocks what comes from another host and scripts that make markup from text.
+The site has its own scripts in place of the theme's (docs/assets/theme.js, docs/assets/search), and a policy
+(`content_security`) that blocks anything from another host and scripts that turn text into markup.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Adds the pictures that links are shared with to a site whose address is known: see `shared_pictures`."""
+"""Adds the preview images for shared links to a site whose URL is known: see `shared_pictures`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def on_files(files, config):
 
 
 def on_page_context(context, page, config, nav):
-    """The address of a page's picture."""
+    """The URL of a page's picture."""
     if there:
         slug = shared_pictures.slugs_by_page().get(page.file.src_uri)
         context["shared"] = urljoin(config.site_url, shared_pictures.path_of(slug))
@@ -33,6 +33,6 @@ def on_page_context(context, page, config, nav):
 
 
 def on_post_build(config):
-    """Log how long they took, apart from the rest."""
+    """Log how long they took, separately from the rest."""
     if took := shared_pictures.seconds:
         log.info("%d pictures for shared links: %.1f processor seconds", len(took), sum(took))

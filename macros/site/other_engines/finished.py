@@ -119,7 +119,7 @@ def _file(address: str) -> str:
 
 
 def _places(nav: list[Any], part: str = "") -> dict[str, tuple[str, str | None]]:
-    """Each page of the navigation in its order: the part that it is in, and its title if the navigation gives one."""
+    """Each page of the navigation in order: the part that it is in, and its title if the navigation gives one."""
     found: dict[str, tuple[str, str | None]] = {}
     for entry in nav:
         if isinstance(entry, str):
@@ -131,8 +131,8 @@ def _places(nav: list[Any], part: str = "") -> dict[str, tuple[str, str | None]]
 
 
 def _moved(docs: Path, site: Path, home: str) -> dict[str, str]:
-    """Move scripts, styles and what they load to their hashed names; the new name of each, and of each style sheet that
-    is now in the one of the site."""
+    """Move scripts, styles and what they load to their hashed names; returns the new name of each, and of each style
+    sheet that is now part of the site's single one."""
     sheets = [posixpath.normpath(name) for name in _SHEET.findall(home)]
     one = hashed.one_sheet(tuple((site / name).read_text("utf-8") for name in sheets), frozenset(_COLORS.findall(home)))
     for name in sheets:

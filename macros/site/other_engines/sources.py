@@ -4,7 +4,7 @@
     cd FOLDER && zensical build         or: properdocs build
 
 The generated pages are saved among the written ones, the families are in the navigation, and mkdocs.yml names the
-macros as a module, beside glossary, formulas and large blocks, which are Markdown extensions.
+macros as a module, next to glossary, formulas and large blocks, which are Markdown extensions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is wrong with a written page, before and after Markdown: each mistake with its line and its mend.
+"""What is wrong with a written page, before and after Markdown: each mistake with its line and its fix.
 
 source          a page's lines, and which of them are Markdown
 front_matter    the metadata above the page, by a schema
@@ -12,8 +12,8 @@ html            HTML that the policy of a published page blocks, or that is not 
 addresses       links and images in HTML that lead nowhere
 numbers         figures that a macro computes, typed by hand
 
-No module knows MkDocs: they take a page's text and give `Mistake`s. The rules are few, and each is about something that
-breaks or misleads; what is a matter of taste has none.
+No module knows MkDocs: they take a page's text and return `Mistake`s. The rules are few, and each is about something
+that breaks or misleads; matters of taste have no rule.
 """
 
 import re
@@ -29,7 +29,7 @@ __all__ = ["Level", "Mistake", "Source", "of_addresses", "of_shown", "of_source"
 
 
 def of_source(source: Source, path: str) -> list[Mistake]:
-    """The mistakes of a page of `docs/` that its own text has, whatever Markdown makes of it, by line."""
+    """The mistakes of a page of `docs/` that are in its own text, whatever Markdown makes of it, by line."""
     return list(_of_text(source.text, path))
 
 
@@ -39,7 +39,7 @@ def _of_text(text: str, path: str) -> tuple[Mistake, ...]:
 
     source = Source(text)
     if re.match(r"\s+---", text) and (wrong := tuple(front_matter.mistakes(source))):
-        return wrong  # what follows is read as no author meant it
+        return wrong  # the rest is not read the way its author meant it
     if front_matter_mend(text):
         return ()  # which the page tells
     found = [
@@ -52,7 +52,7 @@ def _of_text(text: str, path: str) -> tuple[Mistake, ...]:
 
 
 def of_addresses(source: Source, path: str, url: str, has: Callable[[str], bool]) -> list[Mistake]:
-    """Addresses in the HTML of a page that lead nowhere; `has` says whether the site has a file of `docs/`."""
+    """URLs in the HTML of a page that lead nowhere; `has` says whether the site has a file of `docs/`."""
     from .addresses import mistakes
 
     return list(mistakes(source, path, url, has)) if "<" in source.text else []
@@ -61,8 +61,8 @@ def of_addresses(source: Source, path: str, url: str, has: Callable[[str], bool]
 def of_shown(
     source: Source, seen: Shown, path: str = "", is_excluded: Callable[[str], bool] = lambda path: False
 ) -> list[Mistake]:
-    """The mistakes that are seen in what Markdown gave of a page of `docs/`: markup that readers would see as text, and
-    links to files that are not published."""
+    """The mistakes visible in Markdown's output for a page of `docs/`: markup that readers would see as text, and links
+    to files that are not published."""
     from .addresses import of_shown
     from .shown import mistakes
 

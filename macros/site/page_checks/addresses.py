@@ -1,4 +1,4 @@
-"""Links and images in raw HTML, which MkDocs does not check: their addresses are relative to the page's own."""
+"""Links and images in raw HTML, which MkDocs does not check: their URLs are relative to the page's own."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NOT_PAGES = ("404.html",)
 
 
 def mistakes(source: Source, page: str, url: str, has: Callable[[str], bool]) -> Iterator[Mistake]:
-    """Addresses that lead nowhere, of a page with this source path and this address; `has` says whether the site has
-    a file of `docs/`."""
+    """URLs that lead nowhere, on a page with this source path and this URL; `has` says whether the site has a file of
+    `docs/`."""
     text = "\n".join(source.plain)
     for tag in _TAG.finditer(text):
         to = tag["to"].strip()
@@ -37,7 +37,7 @@ def mistakes(source: Source, page: str, url: str, has: Callable[[str], bool]) ->
 
 
 def of_shown(source: Source, page: str, addresses: list[str], is_excluded: Callable[[str], bool]) -> Iterator[Mistake]:
-    """Links of Markdown to files of `docs/` that are not published."""
+    """Markdown links to files of `docs/` that are not published."""
     used: set[tuple[str, int]] = set()
     for address in addresses:
         parts = urlsplit(address)
@@ -50,7 +50,7 @@ def of_shown(source: Source, page: str, addresses: list[str], is_excluded: Calla
 
 
 def sources_of(path: str) -> list[str]:
-    """The files of `docs/` that a page or a picture with this address may be made of; none for other addresses."""
+    """The files of `docs/` that a page or a picture with this URL may be built from; empty for other URLs."""
     if path in NOT_PAGES:
         return []
     if path.lower().endswith(_PICTURE):
@@ -63,7 +63,7 @@ def sources_of(path: str) -> list[str]:
 
 
 def _mend(to: str, page: str, url: str, has: Callable[[str], bool]) -> str:
-    """The address from the page's own, if the written one begins at its source."""
+    """The URL relative to the page's own, if the written one is relative to its source."""
     meant = posixpath.normpath(posixpath.join(posixpath.dirname(page), to))
     if not meant.startswith("..") and any(has(one) for one in sources_of(meant + ("/" if to.endswith("/") else ""))):
         folder = url if url.endswith("/") else posixpath.dirname(url)

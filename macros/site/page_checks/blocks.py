@@ -154,7 +154,7 @@ def headings(source: Source) -> Iterator[Mistake]:
 
 
 def underlined(source: Source) -> Iterator[Mistake]:
-    """A line across the page right below a sentence of one line, which makes it a heading."""
+    """A horizontal rule right below a one-line sentence, which turns it into a heading."""
     for n in range(source.body + 1, len(source.lines)):
         above, before = source.plain[n - 1], source.plain[n - 2] if n > source.body + 1 else ""
         if re.fullmatch(r"-{1,2}|={1,2}", source.plain[n].rstrip()) and above.strip():
@@ -201,7 +201,7 @@ def twice(source: Source) -> Iterator[Mistake]:
 
 
 def formulas(source: Source) -> Iterator[Mistake]:
-    """Prices that Markdown takes for a formula, and characters that mean something else in LaTeX."""
+    """Prices that Markdown mistakes for a formula, and characters that mean something else in LaTeX."""
     for line, before, formula, behind in source.plain and source.formulas:
         inside = formula.strip("$")
         if re.search(r"</[a-z]", inside):
@@ -238,7 +238,7 @@ def images(source: Source) -> Iterator[Mistake]:
 
 
 def calls(source: Source) -> Iterator[Mistake]:
-    """Calls on a line of their own that is code, because of the four spaces before it."""
+    """Call on a line of their own that are code, because of the four spaces before them."""
     for n in range(source.body + 1, len(source.lines)):
         is_code = not source.plain[n].strip() and source.lines[n].startswith("    ") and not source.is_in_fence(n)
         if is_code and re.fullmatch(rf"\s+{CALL}[{CALL}\s]*", source.jinja[n]) and not source.lines[n - 1].strip():
@@ -258,7 +258,7 @@ def leftovers(source: Source) -> Iterator[Mistake]:
 _UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060\u2066-\u2069\ufeff\ufffe]")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff]")  # breaks there are unseen
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-# Cyrillic and Greek letters of the shape of Latin ones, within a word of Latin ones
+# Cyrillic and Greek letters shaped like Latin ones, within a word of Latin letters
 _ALIKE = "".join(
     map(chr, (0x430, 0x435, 0x43E, 0x440, 0x441, 0x443, 0x445, 0x456, 0x410, 0x412, 0x415, 0x41A, 0x41C, 0x41D))
 )

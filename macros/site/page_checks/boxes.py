@@ -1,4 +1,4 @@
-"""Boxes: admonitions, folds and tabs. Their content is indented one level deeper."""
+"""Boxes: admonitions, collapsible blocks and tabs. Their content is indented one level deeper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...engine.errors import nearest
 from .mistakes import Mistake, error, note, warning
 from .source import TAB, Source
 
-# The types that the theme has a color and an icon for, and what may stand behind one.
+# The types that the theme has a color and an icon for, and what may follow one.
 TYPES = (
     *("note", "abstract", "summary", "tldr", "info", "todo", "tip", "hint", "important", "success", "check", "done"),
     *("question", "help", "faq", "warning", "caution", "attention", "failure", "fail", "missing", "danger", "error"),
@@ -35,7 +35,7 @@ def boxes(source: Source) -> Iterator[Mistake]:
         kind, said, line = box["kind"], box["said"].strip(), n + 1
         if kind.startswith("==="):
             if not re.fullmatch(r'".*"', said):
-                continue  # not read as one: `shown` tells
+                continue  # not read as one: `shown` reports it
         else:
             read = _TYPES.fullmatch(said)
             if not read or not said:
@@ -67,8 +67,8 @@ def _of_types(kind: str, types: list[str], title: str | None, line: int) -> Iter
 
 
 def _content(source: Source, n: int, indent: int, kind: str, is_titled: bool) -> Iterator[Mistake]:
-    """The content of a box is indented one level deeper. One that has a title and a blank line below may be meant to be
-    empty, and so may tabs that follow each other."""
+    """The content of a box is indented one level deeper. A box with a title and a blank line below it may be meant to
+    be empty, and so may tabs that follow each other."""
     name = _NAMES[kind[0]]
     for below in range(n + 1, len(source.lines)):
         line = source.lines[below]
@@ -99,7 +99,7 @@ def _follows_empty_tab(source: Source, n: int) -> bool:
 
 
 def _outside(source: Source, n: int, indent: int, kind: str) -> Iterator[Mistake]:
-    """Text below a box that is indented by less than a level: it is outside the box."""
+    """Text below a box that is indented by less than a level and is therefore outside the box."""
     is_inside = False
     for below in range(n + 1, len(source.lines)):
         line = source.lines[below].expandtabs(TAB)
@@ -116,7 +116,7 @@ def _outside(source: Source, n: int, indent: int, kind: str) -> Iterator[Mistake
 
 
 def _is_text(line: str) -> bool:
-    """Whether a line without code is more than the address of a link or the beginning of a footnote."""
+    """Whether a line without code is more than the URL of a link or the beginning of a footnote."""
     return bool(line.strip()) and not re.match(r"\s*\[[^\]]+\]:", line)
 
 

@@ -1,4 +1,4 @@
-"""Checks the metadata of a page against a schema: what MkDocs, the theme and the macros read."""
+"""Checks the metadata of a page against a schema: whatever MkDocs, the theme and the macros read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..page_syntax import FRONT_MATTER
 from .mistakes import Mistake, error, warning
 from .source import Source
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is there
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, if available
 HIDDEN = "navigation", "toc", "path", "footer", "tags", "feedback"  # what `hide` takes away
 SEARCH = "boost", "exclude"
-PLAIN = "title", "description"  # shown as they are, without Markdown and macros
+PLAIN = "title", "description"  # shown unchanged, without Markdown and macros
 STATUSES = "new", "deprecated"  # for which the theme has an icon
 
 
@@ -43,7 +43,7 @@ TEXTS = Key("a list of texts", lambda value: isinstance(value, str) or _are_text
 DATE = Key("a date such as 2026-11-28", lambda value: isinstance(value, datetime.date | str | dict))
 ANY = Key("anything", lambda value: True)
 
-# Of MkDocs, of the macros plugin, and of Material, also of those of its plugins that this site does not use.
+# Of MkDocs, of the macros plugin, and of Material, including those of its plugins that this site does not use.
 KEYS = {
     **dict.fromkeys(("title", "description", "author", "template", "icon", "status", "slug", "location"), TEXT),
     **dict.fromkeys(("render_macros", "draft", "comments"), SWITCH),
@@ -75,7 +75,7 @@ def mistakes(source: Source) -> Iterator[Mistake]:
         node = loader.get_single_node()
         said = loader.construct_document(node) if isinstance(node, yaml.MappingNode) else None
     except (yaml.YAMLError, ValueError):
-        return  # which the page tells, where it would be printed
+        return  # which the page reports where it would be printed
     finally:
         loader.dispose()
     if not isinstance(node, yaml.MappingNode) or not isinstance(said, dict):
@@ -100,7 +100,7 @@ def _is_mapping(head: re.Match[str] | None) -> bool:
 def _of_key(source: Source, key: str, value: Any, line: int, node: yaml.Node) -> Iterator[Mistake]:
     if key not in KEYS:
         body = "\n".join(source.lines[source.body :])
-        if not re.search(rf"\{{[{{%][^}}]*\b{re.escape(key)}\b", body):  # else a value of the author's own
+        if not re.search(rf"\{{[{{%][^}}]*\b{re.escape(key)}\b", body):  # otherwise a value of the author's own
             mend = nearest(key.lower(), KEYS, f"delete it, or use it in the page: {{{{ {key} }}}}")
             yield warning(line, f"{key}: no such key is read", mend)
         return

@@ -10,11 +10,11 @@ from ...engine.errors import nearest
 from .mistakes import Mistake, error, warning
 from .source import CALL, Source
 
-# No element of these loads anything: the policy has no source for them.
+# None of these elements loads anything: the policy has no source for them.
 FRAMES = {"iframe", "frame", "embed", "object", "applet", "portal"}
 MEDIA = {"video", "audio", "track"}
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
-CLOSED = {  # those that hold what follows until they are closed
+CLOSED = {  # elements that contain everything that follows until they are closed
     *("div", "details", "section", "article", "aside", "figure", "table", "ul", "ol", "dl", "blockquote", "pre"),
     *("summary", "figcaption", "span", "a", "b", "i", "em", "strong", "code", "kbd", "sub", "sup", "small", "mark"),
     *("var", "samp", "abbr", "cite", "q", "s", "u", "del", "ins", "center", "button", "h1", "h2", "h3", "h4"),
@@ -186,7 +186,7 @@ def _of_tag(name: str, tag: re.Match[str], line: int, is_drawn: bool) -> Iterato
         mend = "put the script into docs/assets, and name it in extra_javascript of mkdocs.yml"
         if "src" not in given or _OTHER.match(given["src"]):
             yield error(line, f"{said} is blocked on the published page", mend)
-        else:  # its folder has a hash of the contents in its name there
+        else:  # its folder there has a hash of the contents in its name
             mend = "name it in extra_javascript of mkdocs.yml"
             yield error(line, f"{given['src']} has another address on the published page", mend)
     elif name == "style":

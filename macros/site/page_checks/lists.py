@@ -21,7 +21,7 @@ def mistakes(source: Source) -> Iterator[Mistake]:
 
 def nesting(source: Source) -> Iterator[Mistake]:
     """Items that are not nested in the one above, and lists that Markdown reads as text."""
-    items: list[int] = []  # the columns of the items around
+    items: list[int] = []  # the columns of the enclosing items
     told = False
     was_blank = True
     for n in range(source.body, len(source.lines)):
@@ -62,9 +62,9 @@ def nesting(source: Source) -> Iterator[Mistake]:
 
 
 def numbering(source: Source) -> Iterator[Mistake]:
-    """Numbered lists that do not begin at 1: Markdown counts from there, whatever their first number is."""
-    ended: dict[int, int] = {}  # by column, the last number of a list that may have gone on
-    open_at: dict[int, int] = {}  # the same, of the lists around
+    """Numbered lists that do not start at 1: Markdown counts from there, whatever their first number is."""
+    ended: dict[int, int] = {}  # by column, the last number of a list that may have continued
+    open_at: dict[int, int] = {}  # likewise, for the enclosing lists
     was_blank, is_defining = True, False
     for n in range(source.body, len(source.lines)):
         whole, line = source.lines[n], source.plain[n]
@@ -72,7 +72,7 @@ def numbering(source: Source) -> Iterator[Mistake]:
             was_blank, is_defining = True, False
             continue
         is_defining = is_defining or was_blank and bool(re.match(r" {0,3}\[[^\]]+\]:", whole))
-        if is_defining:  # a footnote or an address, which is elsewhere on the page
+        if is_defining:  # a footnote or a URL, which is elsewhere on the page
             continue
         indent = len(whole.expandtabs(TAB)) - len(whole.expandtabs(TAB).lstrip())
         item = re.match(r" *(\d{1,9})\.[ \t]+\S", line)

@@ -1,4 +1,4 @@
-"""Markup that readers would see as text: what it looks like, what is told of it, and the mend."""
+"""Markup that readers would see as text: what it looks like, what is reported about it, and the fix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FILE = r"(?:[^\s()\[\]<>]*\.(?:md|html|png|svg|jpe?g|gif|webp|pdf|json|csv)(?:#
 
 
 class Rule(NamedTuple):
-    """A pattern in a block's text; what was found and the mend, in which `{0}` is the match and `{name}` a group."""
+    """A pattern in a block's text; what was found and the fix, in which `{0}` is the match and `{name}` a group."""
 
     pattern: re.Pattern[str]
     what: str
@@ -110,7 +110,7 @@ RULES = (
         "write [{label}]: {to}",
     ),
     rule(r"<https?://[^\s<>]+(?=\s|\Z)", "the address {0} is not closed: > is missing", "add it"),
-    # what other writers of Markdown read
+    # what other dialects of Markdown support
     rule(r"\A\.\. (?P<type>[a-z-]+)::[^\n]*", "the directive {0} is not read here", 'write !!! note "Title" for a box'),
     rule(
         r"\A/{3,}[ \t]*(?P<type>[a-z-]+)[^\n]*",
@@ -263,7 +263,7 @@ RULES = (
         "write <sup>{text}</sup>",
         Level.WARNING,
     ),
-    # emphasis and what other readers of Markdown know
+    # emphasis and what other Markdown parsers support
     rule(
         r"(?<![\w*])\*\*[ \t]+(?P<text>[^*\n]+?)[ \t]*\*\*|(?<![\w*])\*\*(?P<text2>[^*\s][^*\n]*?)[ \t]+\*\*(?!\w)",
         "{0} is not bold: a space stands inside the asterisks",

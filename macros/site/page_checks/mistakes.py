@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 
 class Level(IntEnum):
-    """The severity, by the levels of Python's logging."""
+    """The severity, using the levels of Python's logging."""
 
-    ERROR = 40  # a part of the page is lost, or shown as something else: no build ends well with it
+    ERROR = 40  # a part of the page is lost, or shown as something else: the build fails
     WARNING = 30  # readers are misled: `mkdocs build --strict` fails
     NOTE = 20  # the page reads as it should, but probably not as it was meant: nothing fails
 
 
 class Mistake(NamedTuple):
-    """A line of a page, from 1, what was found there, and the mend."""
+    """A line of a page, counted from 1, what was found there, and the fix."""
 
     line: int
     level: Level

@@ -1,4 +1,5 @@
-"""Figures of models that are typed into a page: a macro computes each, so that an edited preset changes it."""
+"""Figures of models that are typed into a page: a macro should compute each of them, so that an edited preset changes
+it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ...catalogue import presets
 from .mistakes import Mistake, warning
 from .source import CALL_TEXT, Source
 
-HISTORY = "reference/changelog.md"  # its figures are of the day of a change
+HISTORY = "reference/changelog.md"  # its figures are those of the day of a change
 EXCEPTIONS = Path(__file__).with_name("typed_numbers.toml")
 MEND = 'write a macro call, such as {{ params("…") }} or {{ value("…", "…") }}'
 SHOWN = re.compile("(?:title|description): ")  # of the metadata
@@ -36,7 +37,7 @@ _LITERAL = re.compile(r"""\{\{ *(?P<quote>["']?)(?P<figure>\d[\d,.]*(?: ?[A-Za-z
 
 
 def mistakes(source: Source, path: str) -> Iterator[Mistake]:
-    """What looks like a model's figure in the prose of a page of `docs/`."""
+    """Anything in the prose of a page of `docs/` that looks like a model's figure."""
     if path == HISTORY:
         return
     allowed = exceptions().get(path, {})
@@ -52,7 +53,7 @@ def mistakes(source: Source, path: str) -> Iterator[Mistake]:
 
 
 def prose(markdown: str) -> str:
-    """A page without front matter, macro calls, code, addresses and template blocks; lines stay lines."""
+    """A page without front matter, macro calls, code, URLs and template blocks; line breaks stay."""
 
     markdown = re.sub("&(?:nbsp|thinsp|#160|#8239|#8201|#xa0|#x202f|#x2009);", "\u00a0", markdown, flags=re.I)
     markdown = _LITERAL.sub(lambda m: m["figure"], markdown)
@@ -71,7 +72,7 @@ def prose(markdown: str) -> str:
 def typed_numbers(
     text: str, names: Collection[str] | None = None, sizes: Collection[str] | None = None
 ) -> list[tuple[int, str]]:
-    """(place, word) of each figure in prose that looks like a model's; `names` and `sizes`: the catalogue's."""
+    """(place, word) of each figure in prose that looks like a model's; `names` and `sizes`: the catalog's."""
     found = []
     for m in _NUMBER.finditer(text):
         word = m[0]
@@ -116,7 +117,7 @@ def exceptions() -> dict[str, dict[str, str]]:
 
 @cache
 def _texts() -> tuple[str, ...]:
-    """The presets as text: to read each takes ten times as long, and a save waits for it."""
+    """The presets as text: parsing each of them takes ten times as long, and a save waits for it."""
     with untracked():
         return tuple(f"{slug}\n{path.read_text('utf-8', 'replace')}" for slug, path in presets.paths().items())
 

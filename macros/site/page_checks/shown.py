@@ -1,5 +1,5 @@
 """Markup that readers would see as text. Markdown drops nothing: what it does not understand is in its tree as it was
-written, so each rule looks at that tree, and no rule guesses how Markdown reads a line."""
+written, so each rule looks at that tree, and no rule guesses how Markdown parses a line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .source import Source
 from .tables import tables
 
 BEGUN = re.compile(r"\[\^([^\]\s\[]+)\][ \t]*:?[ \t]+\S")
-# Markdown in the text of an element in which none is read.
+# Markdown in the text of an element inside which none is parsed.
 _RAW = re.compile(
     r"(?<![\w*])\*\*[^\s*][^*\n]*\*\*(?!\w)|!?\[[^\[\]\n]+\]\((?=[^\s()])[^()\n]*\)|(?<!`)`[^`\n]+`(?!`)"
     r"|^[ \t]*(?:#{1,6}|[-*+]|1\.)[ \t]+\w[^\n]*|^[ \t]*\|.*\|[ \t]*$|^[ \t]*!!! \w+",
@@ -62,7 +62,7 @@ def mistakes(source: Source, shown: Shown) -> Iterator[Mistake]:
 
 
 def needles(whole: str) -> list[str]:
-    """Texts by which to find a place in the source: the full text, or a part without code and emphasis, which the
+    """Strings by which to find a place in the source: the full text, or a part without code and emphasis, which the
     source writes differently."""
     first = whole.split("\n")[0]
     parts = sorted(re.split(rf"[{OPAQUE}]+", first), key=len, reverse=True)
@@ -94,7 +94,7 @@ def _table(source: Source, text: str, at: Callable[..., int | None]) -> Iterator
     if len(lines) < 2 or not all(map(_TABLE.fullmatch, lines)) or OPAQUE in lines[0][:2]:
         return
     if any(re.fullmatch(r"[|:\s-]+", line) for line in lines):
-        return  # its rule is there: `blocks` tells what is wrong with it
+        return  # its rule is there: `blocks` reports what is wrong with it
     line = at(*needles(lines[0]))
     if line is None or line in {one.line for one in tables(source)}:
         return
@@ -125,7 +125,7 @@ def _list(source: Source, text: str, at: Callable[..., int | None]) -> Iterator[
 
 
 def _is_quoted(source: Source, item: str) -> bool:
-    """Whether the line right above is part of a quote, by `lists`."""
+    """Whether the line right above is part of a quote, according to `lists`."""
     return any(b.startswith(item) and a.startswith(">") for a, b in zip(source.plain, source.plain[1:]))
 
 
@@ -157,7 +157,7 @@ def _link(address: str, text: str, has_id: bool, at: Callable[..., int | None]) 
 
 
 def _host(address: str) -> tuple[str, str] | None:
-    """What is wrong with the host of an address on the web, and the mend."""
+    """What is wrong with the host of a web URL, and the fix."""
     host, _, path = address.partition("://")[2].partition("/")
     if re.match(r"https?:", host):
         return "begins twice", f"write {address[address.index('://') + 3 :]}"

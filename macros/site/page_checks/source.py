@@ -1,4 +1,4 @@
-"""A page's lines, and which of them are Markdown: not those of fences, calls, comments and formulas."""
+"""A page's lines, and which of them are Markdown, rather than fences, calls, comments or formulas."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from ..page_syntax import FRONT_MATTER
 
-# A call, whose dictionaries may end in two braces as well: {"a": {"b": 1}}.
+# A call, whose dictionaries may also end in two braces: {"a": {"b": 1}}.
 CALL_TEXT = r"\{\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}\}|\{\{.*?\}\}"
-# Of Jinja: a raw block's text is the page's, whatever is in it; a call is some text, a tag none, as a comment.
+# Jinja syntax: a raw block's text is the page's, whatever is in it; a call is some text; a tag is nothing, like a
+# comment.
 _JINJA = re.compile(
     r"(?P<raw>\{%[-+]?\s*raw\s*[-+]?%\})(?P<text>.*?)(?P<end>\{%[-+]?\s*endraw\s*[-+]?%\})"
     r"|(?P<comment>\{#.*?#\})|(?P<tag>\{%.*?%\})|(?P<call>" + CALL_TEXT + ")",
@@ -26,11 +27,11 @@ _ITEM = re.compile(r"^(?P<indent> *)(?P<marker>[*+-]|\d{1,9}\.)(?P<space>[ \t]+)
 _OPENER = re.compile(r"^ *(?:!!!|\?\?\?\+?|===[!+]*)(?: |(?=\w))|^ *\[\^[^\]\s]+\]:|^ {0,3}:[ \t]+\S")
 
 CALL, CODE = "\ue000", "\ue001"  # in place of each character of a call, and of code or a formula
-TAB = 4  # columns of a level, as Python-Markdown has it
+TAB = 4  # columns of a level, as in Python-Markdown
 
 
 class Fence(NamedTuple):
-    """A block of code between two lines of backticks or tildes; lines from 0."""
+    """A block of code between two lines of backticks or tildes; lines are counted from 0."""
 
     start: int
     last: int
@@ -42,7 +43,7 @@ class Fence(NamedTuple):
 class Source:
     """A page as its author wrote it.
 
-    `lines` are its own, `plain` the same with all that is not Markdown blanked, character by character: front matter,
+    `lines` are its own; `plain` has everything that is not Markdown blanked, character by character: front matter,
     fences, comments and tags as spaces, calls as `CALL`, code and formulas as `CODE`.
     """
 
@@ -64,7 +65,7 @@ class Source:
 
     @cached_property
     def jinja(self) -> list[str]:
-        """The lines, with Jinja blanked and all else as written."""
+        """The lines, with Jinja blanked and everything else as written."""
         return self._masked[2]
 
     @cached_property
@@ -98,7 +99,7 @@ class Source:
         return _without_indented_code(text.split("\n"), self.body), fences, jinja
 
     def number(self, *needles: str, used: set[tuple[str, int]]) -> int | None:
-        """The line, from 1, of the first of these texts that Markdown reads and that is not `used` yet."""
+        """The line, counted from 1, of the first of these texts that Markdown reads and that is not `used` yet."""
         for needle in needles:
             for n, line in enumerate(self.plain):
                 if needle and needle in line and (needle, n) not in used:
@@ -118,8 +119,8 @@ def _without_jinja(m: re.Match[str]) -> str:
 
 
 def _end_of_fence(lines: list[str], start: int, begins: re.Match[str]) -> tuple[int, bool]:
-    """The last line of a fence, and whether it closes it: by the same characters, as many, at the same column. A line
-    that is less indented ends it, and does not close it."""
+    """The last line of a fence, and whether it closes it: with the same characters, equally many, in the same column. A
+    less indented line ends it without closing it."""
     fence, indent = begins["fence"], begins["indent"].expandtabs(TAB)
     for n in range(start + 1, len(lines)):
         line = lines[n].expandtabs(TAB)
@@ -132,7 +133,7 @@ def _end_of_fence(lines: list[str], start: int, begins: re.Match[str]) -> tuple[
 
 def _without_indented_code(lines: list[str], first: int) -> list[str]:
     """Blank out code blocks: lines indented one level deeper than the text around them."""
-    holders: list[int] = []  # the columns of the content of lists and boxes around
+    holders: list[int] = []  # the columns of the content of enclosing lists and boxes
     was_blank, in_code = True, False
     for n in range(first, len(lines)):
         line = lines[n]

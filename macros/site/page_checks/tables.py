@@ -25,7 +25,7 @@ class Rows(TableProcessor):
 
     def cells(self, head: str, row: str) -> list[str]:
         border = (1 if head.startswith("|") else 0) | (2 if self.RE_END_BORDER.search(head) else 0)
-        vars(self)["border"] = border  # which its own way to split reads
+        vars(self)["border"] = border  # which its own method of splitting reads
         return getattr(self, "_split_row")(row.strip(" "))  # noqa: B009 (the library names no other)
 
 
@@ -65,7 +65,7 @@ def _without_head(source: Source, start: int, plain: list[str]) -> Iterator[Mist
 
 
 def _of_table(source: Source, start: int, n: int, lines: list[str], plain: list[str]) -> Iterator[Mistake]:
-    """A table whose rule is line `n` of its block, which begins at line `start` of the page."""
+    """Check a table whose rule is line `n` of its block, which starts at line `start` of the page."""
     head, rule = lines[n - 1].strip(" "), lines[n].strip(" ")
     if "|" not in plain[n - 1] or ("|" not in rule and not head.startswith("|")):
         return

@@ -26,7 +26,7 @@ PIECE = 24_000  # approximate number of characters of a piece of the index
 TEXT = 16_000  # and of a piece of the texts
 SYMBOLS = "reference/notation.md"
 
-# Words common to questions about any model, which distinguish none.
+# Words common to questions about any model, which do not distinguish any.
 OF_ANY_MODEL = (
     "model parameter size total big large number weight layer width head vocabulary context memory gb byte cache kv "
     "token release date licence license architecture attention embedding active dimension hidden config shape"
@@ -102,7 +102,7 @@ def _texts(texts: list[str]) -> list[tuple[int, list[str]]]:
 
 
 def _of_tensor(tensor: Tensor, order: Mapping[str, int]) -> list:
-    """[name, [model, ...], {model: the address of its row, if that is not the first layer's}]."""
+    """[name, [model, ...], {model: the URL of its row, if that is not the first layer's}]."""
     first = tensor.name.replace("{i}", "0").replace("{e}", "0")
     others = {order[slug]: anchor for slug, anchor in tensor.rows if anchor != first}
     return [tensor.name, [order[slug] for slug, _ in tensor.rows], *([others] if others else [])]
@@ -128,7 +128,7 @@ class Index:
         self.n += 1
 
     def entries(self, word: str) -> list[int]:
-        """The records of a word, each followed by the word's weight for it: a rare one counts more."""
+        """The records of a word, each followed by the word's weight for it: a rare word counts more."""
         held = self.records[word]
         rarity = math.log(1 + self.n / len(held))
         return [part for record, weight in held for part in (record, round(4 * weight * rarity) or 1)]

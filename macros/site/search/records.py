@@ -1,4 +1,4 @@
-"""The records of the search: each with its address, the text that is shown, and the words that find it."""
+"""The records of the search: each with its URL, the text that is shown, and the words that find it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ USUAL = 800  # characters of a section
 
 GLOSSARY = "reference/glossary.md"  # the page that the glossary's links start from
 
-Address = Callable[[str], str]  # from a page's source to its address
+Address = Callable[[str], str]  # from a page's source to its URL
 
 
 class Record(NamedTuple):
@@ -41,7 +41,7 @@ class Record(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A written page: its address, its title, sections and source; its weight relative to the others."""
+    """A written page: its URL, its title, sections and source; its weight relative to the others."""
 
     address: str
     title: str
@@ -51,14 +51,14 @@ class Page(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """A tensor's name pattern, and the models whose files have it, each with the address of its row."""
+    """A tensor's name pattern, and the models whose files have it, each with the URL of its row."""
 
     name: str
     rows: tuple[tuple[str, str], ...]
 
 
 def model_records(address: Address) -> dict[str, Record]:
-    """A record for each model, by its slug, the oldest first."""
+    """A record for each model, by its slug, oldest first."""
     return {
         slug: Record("model", address(page_paths.model_page(slug)), *_of_model(slug))
         for slug in asked.oldest_first(presets.readable())
@@ -136,7 +136,7 @@ Term = tuple[list[str], str, str]  # terms, what they mean, and the page and sec
 
 
 def glossary_terms(glossary: Iterable[Entry], page: str) -> list[Term]:
-    """The entries of a glossary whose links start from a page, without names of tensors, which are found as such."""
+    """The entries of a glossary whose links start from a page, without names of tensors, which are found separately."""
     folder = dirname(page)
     return [([t for t in e.terms if "_" not in t], e.says, normpath(join(folder, e.see))) for e in glossary]
 
@@ -161,8 +161,7 @@ def symbol_records(address: str) -> Iterable[Record]:
 @memoized
 @cached_on_disk
 def _rows(slug: str) -> dict[str, str]:
-    """A model's tensor patterns, without layer and expert numbers, each with the address of its first row in the
-    table."""
+    """A model's tensor patterns, without layer and expert numbers, each with the URL of its first row in the table."""
     rows: dict[str, str] = {}
     for w in presets.model(slug).counts.weights:
         rows.setdefault(w.name, tensor_anchor(w))

@@ -7,7 +7,7 @@ from html import unescape
 from typing import NamedTuple
 
 _HEADING = re.compile(r'<h([1-6])\b[^>]*\sid="([^"]+)"[^>]*>(.*?)</h\1>', re.S)
-# Skipped: drawings, which are also there in words; forms; and the catalog's rows, which are records of their own.
+# Skipped: drawings, which are also there in words; forms; and the catalog's rows, which are separate records.
 _UNREAD = re.compile(
     r"<(svg|script|style|form)\b[^<]*+(?:<(?!/\1>)[^<]*+)*+</\1>"
     r'|<a class="headerlink".*?</a>'
@@ -25,7 +25,7 @@ _CELLS = re.compile(r" · (?: · )*(?=[.,;:]?(?: |$))")
 
 
 class Section(NamedTuple):
-    """A heading with its address in the page, and the content below it."""
+    """A heading with its anchor on the page, and the content below it."""
 
     anchor: str  # empty for the page's beginning
     title: str

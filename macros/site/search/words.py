@@ -1,4 +1,4 @@
-"""A text as the words that find it: `Llama-3.1-8B` is llama, 3.1, 8b; `8,030,261,248` is one number."""
+"""A string as the words that find it: `Llama-3.1-8B` is llama, 3.1, 8b; `8,030,261,248` is one number."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ STOP = frozenset(
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in order, each preceded by its compounds."""
+    """The words of a string in order, each preceded by its compounds."""
     return [form for word in _WORD.findall(_ungrouped(text.lower())) for form in forms(word)]
 
 
 def counted(text: str) -> dict[str, int]:
-    """The same words, with the number of times that each occurs."""
+    """Like `words`, with the number of times that each occurs."""
     times: dict[str, int] = {}
     for word, n in Counter(_WORD.findall(_ungrouped(text.lower()))).items():
         for form in forms(word):
@@ -51,7 +51,7 @@ def forms(word: str) -> tuple[str, ...]:
 
 
 def stem(word: str) -> str:
-    """A word without a plural ending and `ing`; the stem need not be a word, only shared by all forms."""
+    """A word without a plural ending and `ing`; the stem need not be a word, as long as all forms share it."""
     if len(word) < 4 or not word.isalpha():
         return word
     if word.endswith("ies") and len(word) > 4:

@@ -69,7 +69,7 @@ def cache_chart(models: object, dtype: str = "bfloat16", link: Link | None = Non
 
 
 def check_number(drawn: Sequence[str]) -> None:
-    """Raises `Problem` if there are no lines, or more than can be told apart."""
+    """Raise `Problem` if there are no lines, or more than can be told apart."""
     if not 1 <= len(drawn) <= len(LINES):
         raise Problem(f"models: {len(drawn)} with a cache to draw", f"give from 1 to {len(LINES)}")
 

@@ -288,7 +288,7 @@ class Drawing:
         return self.outside[key]
 
     def _place_states(self, content: list[Item | Box], placed: set[Item]) -> None:
-        """Puts each state that a layer reads before the first step that reads it, in the same section."""
+        """Put each state that a layer reads before the first step that reads it, in the same section."""
         for c in list(content):
             if isinstance(c, Box):
                 self._place_states(c.content, placed)
@@ -299,7 +299,7 @@ class Drawing:
                 placed.add(state)
 
     def _find_residuals(self) -> None:
-        """Finds residual connections: an input of an addition, possibly scaled, from which the other inputs are
+        """Find residual connections: an input of an addition, possibly scaled, from which the other inputs are
         computed."""
         bits: dict[Item, int] = {}  # one bit per item
         above: dict[Item, int] = {}  # for each item, the bits of its ancestors

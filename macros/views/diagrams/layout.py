@@ -569,7 +569,7 @@ class _Placing:
     # the places in each row
 
     def _place(self) -> None:
-        """Puts each slot as near as possible to its neighbors, without overlap; then straightens lines."""
+        """Put each slot as near as possible to its neighbors, without overlap; then straighten lines."""
         above: _Joins = defaultdict(list)
         below: _Joins = defaultdict(list)
         for _, source, _, target, _, weight in chain(*self.edges):
@@ -772,7 +772,7 @@ def _to_neighbors(rows: list[list[int]], ends: _Ends, order: list[int]) -> None:
 
 
 def _exchange(rows: list[list[int]], above: _Ends, below: _Ends, order: list[int]) -> None:
-    """Swaps neighbors if that saves crossings, counting only those of their own edges."""
+    """Swap neighbors if that saves crossings, counting only those of their own edges."""
     for row in rows:
         if len(row) < 2:
             continue

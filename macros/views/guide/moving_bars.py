@@ -81,7 +81,7 @@ def moving_bars(
 
 
 def _check(rows: object, by: object, states: object, unit: str) -> None:
-    """Raises `Problem` for an impossible argument."""
+    """Raise `Problem` for an impossible argument."""
     if not isinstance(rows, Mapping) or not rows:
         raise Problem("", "map each label to a formula").about("rows", rows)
     if not isinstance(by, Mapping) or len(by) > MOST_SIZES:

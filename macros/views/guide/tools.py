@@ -108,7 +108,7 @@ def any_config(page_link: Link | None = None) -> Html:
 
 
 def run_checkpoint() -> Html:
-    """Runs the reader's own checkpoint folder in the browser; without a script, shows the command that does it."""
+    """Run the reader's own checkpoint folder in the browser; without a script, show the command that does it."""
     return _tool(
         "run",
         html("<p>The tool needs JavaScript and a server. Without either, the command line does the same:</p>"),

@@ -42,7 +42,7 @@ def undisclosed(slug: str, what: str) -> Html:
 def view(
     what: str, with_others: bool = False
 ) -> Callable[[Callable[Concatenate[Model, P], Html]], Callable[Concatenate[str, P], Html]]:
-    """Decorates a view of a model so that it takes the model's slug; for a model without sizes, it says that `what` is
+    """Decorate a view of a model so that it takes the model's slug; for a model without sizes, it says that `what` is
     undisclosed. `with_others`: the view shows other models next to it."""
 
     def make(of_model: Callable[Concatenate[Model, P], Html]) -> Callable[Concatenate[str, P], Html]:

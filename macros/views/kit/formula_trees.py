@@ -18,7 +18,7 @@ from .values import compute, number
 
 PER_RANK = "lora_per_rank"
 IN_FORMAT, READ = "weights_in_", "read_in_"
-CACHE_ITEM = 2  # bytes of an element of the cache without a size of its own
+CACHE_ITEM = 2  # bytes of an element of the cache that has no size of its own
 
 
 class Tree:
@@ -84,10 +84,10 @@ def formula_tree(
     """A formula over models and machines, `m.n_layers * context`, as data; `moving` has the stops of each size that
     varies.
 
-    A cost that depends on the context moves with it, if `context` is such a size, and the costs of a square image move
+    A cost that depends on the context varies with it, if `context` is such a size, and the costs of a square image vary
     with its `side`, in pixels. `m.weights_in_q4_k_m` are the bytes of the weights in a format, `m.read_in_q4_k_m` those
-    that a step with one token reads, `m.lora_per_rank` the parameters of LoRA on every linear layer for each rank; a
-    machine has `memory_bytes`, `bytes_per_second` and `flops_per_second`. Raises `Problem`.
+    that a step with one token reads, `m.lora_per_rank` the parameters per rank of LoRA on every linear layer; a machine
+    has `memory_bytes`, `bytes_per_second` and `flops_per_second`. Raises `Problem`.
     """
 
     def lookup(owner: str | None, name: str) -> Any:

@@ -41,7 +41,7 @@ def _called(function: str, *arguments: object) -> Any:
 
 
 def close() -> None:
-    """Releases the context's memory (in the live preview, when it unloads this module)."""
+    """Release the context's memory (in the live preview, when it unloads this module)."""
     with _turn:
         if _engine.context is not None:
             atexit.unregister(_engine.context.close)
@@ -168,7 +168,7 @@ def _letters(latex: str) -> int:
 
 
 def _without_styles(element: str) -> str:
-    """Replaces style attributes, which the site's content security policy forbids, with classes; a negative space
+    """Replace style attributes, which the site's content security policy forbids, with classes; a negative space
     becomes an element."""
     element = re.sub(r' style="padding-left:[\d.a-z]+;padding-right:[\d.a-z]+;"', " data-cell", element)
     element = element.replace(' style="display:block math;"', "").replace(' style="math-depth:0;"', ' data-depth="0"')

@@ -204,7 +204,7 @@ def _why(said: str) -> Html | str:
 
 
 def _each_explained_once(entries: Html) -> Html:
-    """Drops repeated explanations."""
+    """Drop repeated explanations."""
     given: set[str] = set()
 
     def once(entry: str) -> str:

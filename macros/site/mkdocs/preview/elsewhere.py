@@ -1,4 +1,4 @@
-"""What other pages contribute to a page: titles, addresses, navigation."""
+"""What other pages contribute to a page: titles, URLs, navigation."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ ARENA_MAX, MMAP_THRESHOLD = -8, -3  # from glibc's malloc.h
 
 
 def keep_memory_whole() -> None:
-    """Use one heap for all threads, with large texts outside it, so that freed texts leave no gaps. Collect garbage
-    often and in small steps, because a save waits for a running collection."""
+    """Use one heap for all threads, with large strings outside it, so that freed strings leave no gaps. Collects
+    garbage often and in small steps, because a save waits for a running collection."""
     gc.set_threshold(*LOOKS)
     with suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)

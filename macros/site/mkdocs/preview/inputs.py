@@ -15,7 +15,7 @@ from mkdocs.exceptions import PluginError
 from ...editors import is_an_editors
 from .modules import PACKAGE, ROOT
 
-# Besides macros/ and docs/: the sources of the reported checks.
+# In addition to macros/ and docs/: the sources of the reported checks.
 CHECKED = [ROOT / "tests/golden"]
 
 BIG = 1 << 20  # bytes: a larger file is identified by its modification time, not by its content
@@ -23,8 +23,8 @@ QUIET = 2_000_000_000  # ns: a file this much older than its reading gets a new 
 
 
 class Inputs:
-    """Compares digests of contents, not times, to tell apart two saves within one tick of the clock or of equal
-    size."""
+    """Compares digests of contents, not times, so that two saves within one tick of the clock or of equal size are
+    distinguished."""
 
     def __init__(self, config):
         self.taken: dict[Path, str] = {}  # each file's digest at the last build
@@ -64,7 +64,7 @@ class Inputs:
         return states
 
     def begin(self, states: dict[Path, tuple[str, tuple]] | None = None) -> None:
-        """Begin a build before anything is read, from a reading that was just made if there is one."""
+        """Start a build before anything is read, from a reading that was just made if there is one."""
         self.states = states or self.read()
 
     @property
@@ -79,7 +79,8 @@ class Inputs:
         return {path: path not in before or path not in self.taken for path in saved}
 
     def end(self, states: dict[Path, tuple[str, tuple]] | None = None) -> None:
-        """A file that was saved while it was being read is not trusted, even if its content is unchanged."""
+        """End a build. A file that was saved while it was being read is not trusted, even if its content is
+        unchanged."""
         now = states or self.read()
         self.taken |= {path: "" for path in self.taken if now.get(path) != self.states.get(path)}
 
@@ -89,7 +90,7 @@ def digest(path: Path) -> str:
 
 
 def below(folder: Path) -> Iterator[Path]:
-    """Every file below a folder, except those of editors, hidden and compiled ones."""
+    """Every file below a folder, except editor, hidden, and compiled files."""
     return map(Path, names_below(folder))
 
 
@@ -102,8 +103,8 @@ def names_below(folder: Path) -> Iterator[str]:
 
 
 def refuse_linked_folders(config) -> None:
-    """End a build of links that lead back, or out of the project. MkDocs follows them before anybody can leave them
-    out: two that lead back give it 2^40 folders to read. Raises PluginError.
+    """End a build if links lead back, or out of the project. MkDocs follows them before anybody can leave them out:
+    two that lead back give it 2^40 folders to read. Raises PluginError.
     """
     docs, project = (
         os.path.realpath(path) for path in (config.docs_dir, os.path.dirname(config.config_file_path or ""))
@@ -117,7 +118,7 @@ def refuse_linked_folders(config) -> None:
 
 
 def _endless(folder: str, around: frozenset[str], roots: tuple[str, str]) -> Iterator[str]:
-    """The links to folders that are among those around them, or out of the roots."""
+    """The links to folders that contain them, or that are outside the roots."""
     with suppress(OSError), os.scandir(folder) as entries:  # MkDocs passes over what it cannot read
         for entry in entries:
             if is_an_editors(entry.name) or not entry.is_dir():

@@ -54,7 +54,7 @@ class Settings(logging.Filter):
 
 
 class Once(logging.Filter):
-    """Prints a line once per save, even if each page that uses a wrong preset has it; replaces MkDocs' lines about the
+    """Prints a line once per save, even if every page that uses a wrong preset has it; replaces MkDocs' lines about the
     end of a build and about wrong links. Pages outside the navigation are reported again after a change of the
     settings."""
 
@@ -105,7 +105,7 @@ NOWHERE = ": nothing leads there; add it, or name it in not_in_nav"
 
 
 def rewrite(record: logging.LogRecord, docs_dir: str) -> bool:
-    """MkDocs' and the macros plugin's messages about pages, as lines of ours; whether this is one."""
+    """Rewrite MkDocs' and the macros plugin's messages about pages as lines of ours; returns whether this is one."""
     if record.levelno < logging.WARNING:
         return False
     line = " ".join(record.getMessage().split())
@@ -126,7 +126,7 @@ def rewrite(record: logging.LogRecord, docs_dir: str) -> bool:
 
 
 class Plain(logging.Filter):
-    """A build's lines: the same as a preview's."""
+    """A build's lines, the same as a preview's."""
 
     def __init__(self, docs_dir: str):
         super().__init__()
@@ -148,7 +148,7 @@ def begin_build(config) -> None:
 
 
 def wrong_entry(page: str, docs_dir: str) -> str:
-    """A page of the navigation that is not there, with the line that names it."""
+    """A page in the navigation that does not exist, with the line that names it."""
     path = ROOT / "mkdocs.yml"
     lines = path.read_text("utf-8", errors="replace").splitlines() if path.is_file() else []
     number = next(
@@ -219,8 +219,8 @@ def unknown_setting(name: str) -> str:
 
 
 def wrong_setting(logged: list[str]) -> str | None:
-    """MkDocs' message about a setting; if one is missing and another has nearly the same name, that it is
-    misspelled."""
+    """MkDocs' message about a setting; if one is missing and another has nearly the same name, the message says that it
+    is misspelled."""
     unknown = [line for line in logged if ": there is no such setting; did you mean " in line]
     said = {m[1]: m[2] for line in logged if (m := re.match(r"Config value '(.*?)': (.*)", line, re.S))}
     name = next(iter(said), None)
@@ -235,7 +235,7 @@ def wrong_setting(logged: list[str]) -> str | None:
 
 
 def is_problem(error: BaseException) -> bool:
-    """Whether an error is a `Problem` of the modules as they are now: each edit has them imported again."""
+    """Whether an error is a `Problem` of the modules in their current state: each edit has them imported again."""
     errors = sys.modules.get("macros.engine.errors")
     return errors is not None and isinstance(error, errors.Problem)
 

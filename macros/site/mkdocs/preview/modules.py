@@ -1,4 +1,4 @@
-"""Python modules under live preview: an edited one is reloaded with those that import it, and no others."""
+"""Python modules under live preview: an edited one is reloaded together with those that import it, and no others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def imports_of(name: str, tree: ast.AST, takes_all: bool, is_package: bool) -> s
 
 
 def dependants(names: set[str], imports: dict[str, set[str]]) -> set[str]:
-    """The modules and all that import them, directly or not."""
+    """The modules and all modules that import them, directly or not."""
     affected, before = set(names), set()
     while affected != before:
         before = set(affected)
@@ -62,7 +62,7 @@ def dependants(names: set[str], imports: dict[str, set[str]]) -> set[str]:
 
 
 def readers(path: Path) -> set[Path]:
-    """The modules that read a data file: those in its folder that name it."""
+    """The modules that read a data file: those in its folder that mention it."""
     beside = [module for module in path.parent.glob("*.py") if module.stem.isidentifier()]
     return {module for module in beside if f'"{path.name}"' in module.read_text("utf-8", errors="replace")}
 
@@ -89,7 +89,7 @@ class Modules:
                 self.broken[name] = error
 
     def forget(self, names: set[str] | None) -> set[str]:
-        """Forget modules and those that import them (None: all), so that they are imported again; returns their
+        """Unload modules and those that import them (None: all), so that they are imported again; returns their
         names."""
         loaded = {name: known_as for name, known_as in one_package.loaded().items() if not is_kept(name)}
         forgotten = loaded.keys() if names is None else dependants(names, self.imports) & loaded.keys()

@@ -19,7 +19,7 @@ _NAME = re.compile(r"\*|\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 class Hosts:
     """The accepted host names: localhost, any IP address, the name that the preview is bound to, and those of the
-    setting. A name there that begins with a dot includes its subdomains, and `*` accepts any name."""
+    setting. A name in the setting that starts with a dot includes its subdomains, and `*` accepts any name."""
 
     def __init__(self, config):
         bound, said = config.dev_addr.host, config.extra.get("preview_hosts")
@@ -54,7 +54,7 @@ def _is_number(name: str) -> bool:
 
 
 def path_of(environ) -> str | None:
-    """The path of a request; None if it is not text, or has characters that no address has."""
+    """The path of a request; None if it is not text, or has characters that no URL has."""
     try:
         path = environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeError:
@@ -78,5 +78,5 @@ def as_markdown(html: str) -> bytes:
 
 
 def address(path: str) -> str:
-    """A page's address below the site's: from a request or from MkDocs, the same for both."""
+    """A page's URL relative to the site's: from a request or from MkDocs, the same for both."""
     return unquote(path).removeprefix("/").removesuffix("index.html")

@@ -3,8 +3,8 @@
 a save -> the open pages are built -> their tabs reload -> all pages are built, in the background; a request for an
 outdated page has it built at once
 
-The site is built next to the one that is served. If a build fails, the old site stays, with the error's line on top of
-each page and open tab.
+The site is built next to the one that is served. If a build fails, the old site stays, with the error's line at the top
+of each page and open tab.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ MOST = 4  # open pages that are built before the others
 MANY = 20  # saves between full garbage collections
 QUIET = 20  # idle seconds before a collection, which takes about a second
 
-BANNER = '<div class="ep-mistakes" role="alert">{}</div>'  # its look is in docs/assets/components.css
-SHOWN = 5  # the most lines with mistakes at the top of a page
+BANNER = '<div class="ep-mistakes" role="alert">{}</div>'  # its look is defined in docs/assets/components.css
+SHOWN = 5  # the maximum number of lines with mistakes at the top of a page
 NOT_BUILT = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body>"
     "<p>This page could not be built yet.</p></body></html>"
@@ -60,13 +60,13 @@ TELLS = 0.5  # seconds within which the system reports a save
 
 
 class Abandoned(BaseException):
-    """Ends the build of the other pages: something was saved."""
+    """Ends the build of the other pages because something was saved."""
 
 
 class Watching(PollingObserver):
-    """Let the operating system report saves in these folders.
+    """Lets the operating system report saves in these folders.
 
-    MkDocs scans thousands of files instead. While another thread builds, that takes half a minute, since each file
+    MkDocs would scan thousands of files instead. While another thread builds, that takes half a minute, since each file
     waits for the interpreter's lock.
     """
 
@@ -100,7 +100,7 @@ class Served:
         self.emptied = f"{server.root}.emptied"  # the files of the last build
         self.site_dir = server.root = f"{server.root}.served"
         os.makedirs(self.site_dir, exist_ok=True)
-        self.shown: list[str] = []  # the mistakes that stand on top of every page
+        self.shown: list[str] = []  # the mistakes at the top of every page
         self.kept: set[str] = set()  # files that the current build has not rewritten
         self.unserved: set[str] = set()  # files that are newer than what is served
         self.open: dict[str, None] = {}  # addresses of pages, most recently requested last
@@ -141,8 +141,8 @@ class Served:
         server.build_delay = 0.02
         self.watched: set[str] = set()
         self.closed = threading.Event()
-        # A change of this file counts as a save. It is in a folder of its own, because watching a file means watching
-        # its folder.
+        # A change to this file counts as a save. It is in its own folder, because watching a file means watching its
+        # folder.
         self.reload = Path(f"{self.made_dir}.reload", "saves")
         self.reload.parent.mkdir()
         self.reload.touch()
@@ -191,7 +191,7 @@ class Served:
             if version == self.version:
                 break  # otherwise it may predate the build that just ended
         if page in self.preview.asked_for.gone and status.startswith("200"):
-            status = "404 Not Found"  # its file goes with the build of all pages
+            status = "404 Not Found"  # its file is replaced by the build of all pages
         if status.startswith("404"):  # MkDocs' script reloads only pages that it finds
             its_status, its_headers, its_body = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
             if str(its_status).startswith("200"):
@@ -224,7 +224,7 @@ class Served:
         return as_markdown(steps.html.value[1].text()) if steps and steps.html.value else None
 
     def marked(self, content: bytes, page: str, own: Iterable[str] = ()) -> bytes:
-        """A page with its problems on top: its own first."""
+        """A page with its problems at the top, its own first."""
         source = f"docs/{self.preview.asked_for.sources.get(page)}:"
         lines = [*own, *sorted(self.shown, key=lambda line: not line.startswith(source))]
         if not lines:
@@ -242,7 +242,7 @@ class Served:
         return *answers[-1][:2], body
 
     def opened(self, path: str) -> str:
-        """Record a page as open; returns its address."""
+        """Record a page as open; returns its URL."""
         page = address(path)
         if page == "" or page.endswith(("/", ".html")):
             self.open.pop(page, None)
@@ -301,7 +301,7 @@ class Served:
         return threading.current_thread() is self.rest and self.preview.inputs.read() != self.state
 
     def rebuild(self) -> None:
-        """The function that MkDocs calls at a save; it then has the open tabs reload."""
+        """The function that MkDocs calls on a save; afterwards it has the open tabs reload."""
         self.is_looking = True  # thousands of files, each a chance for a computing thread to take over
         try:
             state = self.noticed = self.preview.inputs.read()
@@ -367,8 +367,8 @@ class Served:
         trim()
 
     def build_rest(self, shown: dict, errors: list) -> None:
-        """Build all pages, requested ones first. If an open page changes (through another page's title, say), its tab
-        reloads again. First look for saves during the previous build."""
+        """Build all pages, requested ones first. If an open page changes (because of another page's title, say), its
+        tab reloads again. Look first for saves during the previous build."""
         self.preview.inputs.end()
         while True:
             with self.news:

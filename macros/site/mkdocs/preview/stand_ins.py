@@ -22,7 +22,7 @@ from ....cache.memory import depends_on
 
 
 class Watched:
-    """The site's files, recording which were asked for: a link depends on whether its target exists, and where."""
+    """The site's files, recording which ones were looked up: a link depends on whether its target exists, and where."""
 
     def __init__(self, files: Files):
         self._files = files
@@ -56,7 +56,7 @@ class WatchedLoader(jinja2.BaseLoader):
 
 
 class Unknown:
-    """The anchors of a page that shows an error: no link to it is reported as wrong."""
+    """The anchors of a page that shows an error, so that no link to it is reported as wrong."""
 
     def __contains__(self, anchor: str) -> bool:
         return True
@@ -86,8 +86,8 @@ class Later(Mapping):
 
 
 class Interruptible(Extension):
-    """Has Markdown call a function before each block and each text, so that an obsolete build of a long page can end
-    early."""
+    """Has Markdown call a function before each block and each piece of text, so that an obsolete build of a long page
+    can end early."""
 
     def __init__(self, go_on: Callable[[], None]):
         super().__init__()
@@ -111,7 +111,7 @@ class EachBlock(BlockProcessor):
 
 
 class EachText(InlineProcessor):
-    """An inline pattern that matches nothing and is called before each text."""
+    """An inline pattern that matches nothing and is called before each piece of text."""
 
     def __init__(self, go_on: Callable[[], None]):
         super().__init__("(?!)")
@@ -123,7 +123,8 @@ class EachText(InlineProcessor):
 
 
 class Compiled(jinja2.BytecodeCache):
-    """The theme's templates, compiled once: MkDocs makes an environment for each build. Jinja compares their source."""
+    """The theme's templates, compiled once: MkDocs creates an environment for each build. Jinja compares their
+    source."""
 
     def __init__(self):
         self.code: dict[str, bytes] = {}
@@ -150,8 +151,8 @@ class Templates(jinja2.FileSystemLoader):
 
 
 def spare(macros, plugins) -> None:
-    """Keep the macros plugin from asking git for unused values, and from dumping everything as JSON for a disabled log:
-    both take longer than building the saved page."""
+    """Keep the macros plugin from asking git for unused values, and from dumping everything as JSON for a disabled
+    log: both take longer than building the saved page."""
     context: Any = sys.modules[type(macros).__module__.replace(".plugin", ".context")]
     if not isinstance(context.get_git_info, partial):
         context.get_git_info = partial(Later, context.get_git_info)
