@@ -1,4 +1,4 @@
-// What the linter asks of our own scripts. Which files: package.json.
+// Lint rules for our own scripts; package.json says which files they cover.
 
 import js from "@eslint/js"
 import stylistic from "@stylistic/eslint-plugin"
@@ -12,9 +12,9 @@ export default [
     linterOptions: { reportUnusedDisableDirectives: "error" },
     plugins: { "@stylistic": stylistic },
     rules: {
-      "@stylistic/max-len": ["error", { code: 120 }], // what the formatter leaves: comments and texts
+      "@stylistic/max-len": ["error", { code: 120 }], // the formatter does not wrap comments and strings
       eqeqeq: ["error", "always", { null: "ignore" }], // == null is null or undefined
-      // A template of the views (html) leaves out what its lines begin with.
+      // Leading whitespace in an `html` template is not rendered.
       "no-restricted-syntax": [
         "error",
         {

@@ -1,4 +1,4 @@
-// What is asked of a tool: conditions, machines and formats. It needs no forward pass.
+// Parses a tool's inputs: conditions, machines, and formats. Needs no forward pass.
 
 import { M } from "./engine/base.mjs"
 import "./engine/conditions.mjs"
@@ -10,7 +10,7 @@ export const WEIGHTS = M["counting.formats"].WEIGHTS,
   cacheMeant = M["counting.formats"].cache_meant,
   CACHE_BYTES = M["counting.formats"].CACHE_BYTES
 /**
- * Loads the rules of formats that are a file of their own: those of GGUF files.
+ * Loads the rules for formats that come in a separate file: the GGUF formats.
  * @param {...string} formats
  */
 export async function loadFormats(...formats) {
@@ -18,7 +18,7 @@ export async function loadFormats(...formats) {
 }
 export const loadGguf = () => import("./engine/gguf.mjs")
 
-// What is asked for, by its name and as it is written: a whole number, a share, or one of several names.
+// Parses a named input: a whole number, a share, or one of several names.
 const { whole, share, one_of } = M["counting.asked"]
 export const asked = {
   whole: (/** @type {string} */ name, /** @type {string} */ text, /** @type {bigint} */ most) =>
@@ -30,7 +30,7 @@ export const asked = {
 export const accelerator = (/** @type {object} */ given) => py.apply(M["counting.accelerators"].Accelerator, [], given)
 export const OWN_MACHINE = M["counting.own_machine"].EXAMPLE
 /**
- * A machine by its slug, or as one writes it. Throws a Problem.
+ * A machine, from its slug or its description. Throws a Problem.
  * @param {string} text
  * @param {Map<string, Engine.Accelerator>} known
  */

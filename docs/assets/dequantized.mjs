@@ -1,4 +1,4 @@
-// The numbers of a GGUF file's blocks, in 32 bits: as ggml-quants.c of llama.cpp unpacks them. Nothing of a page.
+// Dequantizes the blocks of a GGUF file to float32, as llama.cpp's ggml-quants.c does. No DOM access.
 
 import { array, ofF16, ofHalves, TYPES } from "./engine/numpy.mjs"
 import { named, Problem, shorten } from "./problems.mjs"
@@ -13,7 +13,7 @@ const signed = (/** @type {number} */ byte) => (byte << 24) >> 24
 /** @type {Float32Array} */
 let halves
 
-// The values of 4 bits that do not count in equal steps.
+// The values of the 4-bit formats whose steps are not equal.
 const UNEVEN = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
   E2M1 = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12] // twice the value
 // Digits of base 3, five in a byte, as a fraction: where a row of bytes begins, its width, and the digits of a byte.
@@ -182,7 +182,7 @@ const fifth = (/** @type {Uint8Array} */ b, /** @type {number} */ at, /** @type 
   ((b[at + (j >> 3)] >> (j & 7)) & 1) << 4
 
 /**
- * The numbers of a tensor; those of 16 bits stay so.
+ * The numbers of a tensor; 16-bit numbers are not widened.
  * @param {string} name
  * @param {string} type
  * @param {number[]} shape

@@ -24,7 +24,7 @@ function mount() {
   }
 }
 
-// The first node in the middle, where the drawing is wider than its place.
+// Centers the first node when the drawing is wider than its container.
 function startInView(/** @type {Element} */ canvas) {
   const first = canvas.querySelector(".node")?.getBoundingClientRect(),
     { left, width } = canvas.getBoundingClientRect()
@@ -33,7 +33,7 @@ function startInView(/** @type {Element} */ canvas) {
 }
 
 /**
- * A frame that begins to the left of what is seen has its title where it is seen, as far as the frame goes.
+ * Keeps the title of a frame visible while its left edge is scrolled out of view, up to the end of the frame.
  * @param {Element} canvas
  * @param {SVGSVGElement} drawing
  */
@@ -91,7 +91,7 @@ function open(figure, drawing) {
   place.autofocus = true
 
   const fitting = () => Math.min(place.clientWidth / width, place.clientHeight / height, 1)
-  // To a size, with one point of the window in its place; to the whole drawing.
+  // Zooms to a size while one point of the window stays put, or to the whole drawing.
   const zoom = (/** @type {number} */ wanted, x = place.clientWidth / 2, y = place.clientHeight / 2) => {
     const before = scale || fitting()
     scale = wanted && Math.min(Math.max(wanted, fitting()), NEAREST)
@@ -137,7 +137,7 @@ function open(figure, drawing) {
   resized.observe(place)
 }
 
-// The mouse draws; fingers scroll by themselves.
+// The mouse drags; touch scrolls natively.
 function pan(/** @type {HTMLElement} */ place) {
   /** @type {{ x: number, y: number } | undefined} */
   let from
@@ -181,7 +181,7 @@ function follow(/** @type {MouseEvent} */ event) {
 }
 document.addEventListener("click", follow, { capture: true })
 
-// On paper the steps are there to read, whatever was open.
+// Print every step, whether or not it is open.
 /** @type {HTMLDetailsElement[]} */
 let opened = []
 addEventListener("beforeprint", () => {

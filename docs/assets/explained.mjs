@@ -1,5 +1,5 @@
-// What a word or a symbol means, where it is pointed at or touched. One box for all, made when it is needed: a page has
-// hundreds of symbols. Without this script the browser shows the same, to a mouse.
+// Explains a word or a symbol when it is hovered over or touched. All share one box, created on first use, because a
+// page has hundreds of symbols. Without this script, the browser shows the same text as a tooltip to mouse users.
 
 const tip = Object.assign(document.createElement("div"), { className: "ep-tip", popover: "manual" })
 /** @type {HTMLElement?} */
@@ -20,7 +20,7 @@ function explain(/** @type {HTMLElement?} */ what) {
   tip.style.top = `${bottom + tip.offsetHeight > clientHeight ? top - tip.offsetHeight : bottom}px`
 }
 
-/** Explains what the pointer is over. On the way from the word into its explanation nothing changes. */
+/** Explains the word under the pointer. Moving from the word into its explanation keeps the box open. */
 export function over(/** @type {EventTarget?} */ target) {
   const at = target instanceof Element ? target : null
   if (at !== tip && !(at && explained?.contains(at))) explain(at?.closest(".md-content :is(abbr, var)[title]") ?? null)

@@ -1,5 +1,5 @@
-// Which models fit: what decides it of every model of the site, as data that the build exports, and the rule, compiled
-// from Python. The tool and the catalogue's filter read it.
+// Which models fit: the data that the build exports for every model, and the rule, compiled from Python. Used by the
+// tool and the catalog's filter.
 
 import { BOUNDS, asked, conditions, isProblem, loadGguf, machine, paced, Problem, py, said } from "./conditions.mjs"
 import { M } from "./engine/base.mjs"
@@ -21,7 +21,7 @@ export const {
 } = M["counting.fitting"]
 
 /**
- * Where the asked format does not fit, or nothing runs it there, the best that does: a sentence after a space.
+ * If the requested format does not fit or has no kernel there, suggests the best one that does: a space and a sentence.
  * @param {Engine.Model} model
  * @param {Engine.Conditions} given
  * @param {Engine.Machine} on
@@ -59,7 +59,7 @@ async function allCapacities() {
 }
 
 /**
- * The models of a file, each read when it is asked for; all at once if a number is too long for a script to keep.
+ * The models in a file, each parsed on first access; all at once if a number is too large for a JavaScript number.
  * @param {string} text
  * @returns {Iterable<[slug: string, data: Engine.Dict<string, any>]>}
  */
@@ -90,7 +90,7 @@ export const isListed = (/** @type {string} */ format) => [BEST, ...LADDER, ...L
 /** @type {Map<string, Promise<void>>} */
 const added = new Map()
 /**
- * The models, with their weights in a format that is not among those that are tried.
+ * The models, with their weights in a format that is not tried by default.
  * @param {string} format
  */
 export async function capacitiesIn(format) {
@@ -111,7 +111,7 @@ export async function capacitiesIn(format) {
 /** @type {Map<bigint, Promise<Map<string, Engine.Divided>>>} */
 const divided = new Map()
 /**
- * The models on several devices; null where the build has no data of so many, or of this format.
+ * The models on several devices; null if the build has no data for that many, or for this format.
  * @param {bigint} devices
  * @param {string} format
  */

@@ -1,5 +1,5 @@
-// The gallery of architectures: filtered by the form above it, and two drawings to look at beside or over each other.
-// What is chosen stands in the address. Without this script every drawing stands there.
+// The gallery of architectures: filtered by the form above it, with two drawings compared side by side or overlaid.
+// The URL keeps the choices. Without this script, every drawing is shown.
 
 const AT_A_TIME = 24 // cards that get their box between two frames
 const ON_A_PHONE = 24 // cards that a phone shows at first, and more at each press; as in the style sheet
@@ -36,7 +36,7 @@ function mount(/** @type {HTMLUListElement} */ list) {
     room = ON_A_PHONE
     later()
   }
-  // A phone shows the first of those that fit.
+  // A phone shows only the first matches.
   const later = () => {
     const fitting = cards.filter(card => !card.hidden),
       [shown, all] = [fitting.length, cards.length].map(n => number.format(n)),
@@ -61,11 +61,11 @@ function mount(/** @type {HTMLUListElement} */ list) {
   else later()
 }
 
-/** What is chosen in a form. @returns {Record<string, string>} */
+/** The settings of a form. @returns {Record<string, string>} */
 const valuesOf = (/** @type {HTMLFormElement} */ form) =>
   Object.fromEntries([...new FormData(form)].flatMap(([k, v]) => (v ? [[k, String(v)]] : [])))
 
-/** Fills a form as the address says, opened where that chooses more than a word. */
+/** Fills a form from the URL, and opens it if the URL sets more than the search word. */
 function restore(/** @type {HTMLFormElement} */ form) {
   const given = new URLSearchParams(location.search)
   for (const field of form.elements)
@@ -81,7 +81,7 @@ function restore(/** @type {HTMLFormElement} */ form) {
 }
 
 /**
- * Whether a type is one of those that are chosen.
+ * Whether a type matches the filters.
  * @param {ReturnType<typeof factsOf>} facts
  * @param {Record<string, string>} given
  */
@@ -95,7 +95,7 @@ function isMeant({ kind, attention, year, found }, given) {
   )
 }
 
-// What a card says of its type, and all in which a word is looked for: the address has the family.
+// The facts on a card, and the text that is searched, which includes the family from the link.
 function factsOf(/** @type {HTMLElement} */ card) {
   const [when, what] = card.querySelectorAll("p")
   const [kind, ...attention] = what.textContent.split(", ")
@@ -110,7 +110,7 @@ function factsOf(/** @type {HTMLElement} */ card) {
 // Two drawings
 
 /**
- * A box to tick in each card; where two are, a bar leads to both. A third takes the place of the first.
+ * A checkbox on each card; once two are checked, a bar leads to both. Checking a third unchecks the first.
  * @param {HTMLUListElement} list
  * @param {HTMLLIElement[]} cards
  */
@@ -159,7 +159,7 @@ function button(text, onclick) {
   return Object.assign(document.createElement("button"), { type: "button", textContent: text, onclick })
 }
 
-/** Both drawings, and what only one of them has. */
+/** Both drawings, with their differences. */
 function compare(/** @type {HTMLElement[]} */ [one, other]) {
   const dialog = document.createElement("dialog"),
     ways = document.createElement("form"),

@@ -1,5 +1,5 @@
-// The header of a GGUF file, or of the parts of one: its metadata and the list of its tensors, by the format's
-// specification, version 2 and 3, as macros/catalogue/gguf_header.py reads it. Nothing of a page.
+// Reads the header of a GGUF file, possibly split: its metadata and its list of tensors, according to versions 2 and 3
+// of the specification, like macros/catalogue/gguf_header.py. No DOM access.
 
 import { M } from "./engine/base.mjs"
 import { BOUNDS, named, Problem, py, shorten } from "./problems.mjs"
@@ -20,7 +20,7 @@ const AGAIN = "download the file again",
 
 const grouped = (/** @type {bigint | number} */ n) => py.format(BigInt(n), ",")
 
-/** The types of values in the metadata, by their number: bytes, and how they are read. */
+/** The value types of the metadata by number: their size in bytes and how to read them. */
 const SCALARS = new Map(
   /** @type {[number, [number, (view: DataView, at: number) => bigint | number | boolean]][]} */ ([
     [0, [1, (view, at) => BigInt(view.getUint8(at))]],
@@ -46,7 +46,7 @@ function texts(view, length, at) {
     return text
   })
 }
-/** A list in the metadata, whose values are read once they are asked for. */
+/** A list in the metadata, whose values are read lazily. */
 class Values {
   /** @param {DataView} view @param {number} type @param {number} length @param {number} start */
   constructor(view, type, length, start) {
@@ -190,7 +190,7 @@ function listed(/** @type {Reader} */ reader) {
   return [name, tensor]
 }
 /**
- * Throws a problem if a tensor begins within another.
+ * Throws a problem if two tensors overlap.
  * @param {Map<string, Listed>} tensors
  * @param {bigint} alignment
  */
@@ -260,7 +260,7 @@ function whole({ metadata, tensors }, files = 1) {
 const PART = /^(.+)-(\d{5})-of-(\d{5})\.gguf$/
 
 /**
- * The header of a file, or of all parts of one, by their names; throws a problem.
+ * The header of a file, or of a split file's parts, which are recognized by name; throws a problem.
  * @param {File[]} given
  * @returns {Promise<Header>}
  */

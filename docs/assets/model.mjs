@@ -1,4 +1,4 @@
-// A model from the keys of a config.json, by the engine and the counting that the build compiled from Python.
+// Builds a model from the keys of a config.json, with the engine and the counting that the build compiled from Python.
 
 import { architectureOf, load, ofText, script } from "./architectures.mjs"
 import { Problem, py } from "./conditions.mjs"
@@ -21,7 +21,7 @@ const isOneLine = (/** @type {unknown} */ error) => py.isinstance(error, [Proble
  */
 let classes
 /**
- * Names that transformers still takes.
+ * Names that transformers still accepts.
  * @type {Engine.Keys}
  */
 let there
@@ -31,7 +31,7 @@ async function loadHeads() {
   there = loaded.THERE
   return M["engine.architectures.heads"]
 }
-/** Loads the rules of AMD Quark's files for a config that names it. @param {Engine.Keys} raw */
+/** Loads the rules for AMD Quark's files if the config names it. @param {Engine.Keys} raw */
 async function loadQuark(raw) {
   const said = raw.read("quantization_config", null)
   if (said instanceof py.Dict && said.read("quant_method", null) === "quark") await script("quark")
@@ -42,7 +42,7 @@ const headOf = (/** @type {Engine.Architecture} */ architecture, /** @type {Engi
     : M["engine.architectures.heads"].find_head(architecture, raw, classes.read(raw.read("model_type"), []))
 
 /**
- * The language model's keys of a reader's config.json, which can be counted; throws what is wrong with it.
+ * The language model's keys in a user's config.json, once they are known to be countable; throws a problem if not.
  * @param {Engine.Keys} raw
  */
 export async function described(raw) {
@@ -73,7 +73,7 @@ export async function described(raw) {
  * @property {(raw: Engine.Keys, trace: Engine.Trace) => Engine.FileWeights} weights
  */
 /**
- * A model by its keys; the forward pass of its type is loaded. Throws a problem that names the key.
+ * Builds a model from its keys, loading its type's forward pass. Throws a problem that names the key.
  * @param {Engine.Keys} raw
  * @param {Stored?} stored
  * @param {boolean} decides whether the sizes are those of the file
@@ -103,7 +103,7 @@ export function model(raw, stored = null, decides = true) {
   }
 }
 
-// The tokens of context that a model is made for, by its position table or its config; null if neither says.
+// The context length that a model is made for, from its position table or its config; null if neither says.
 export const madeFor = (/** @type {Engine.Model} */ { config, raw }) =>
   config.position_reach ?? M["counting.parameters"].stated_context(raw)
 
@@ -113,7 +113,7 @@ export const categories = (/** @type {Engine.Model} */ model) =>
 
 /** @typedef {Engine.Dict<string | null, string | undefined>} Titles by the roles of steps */
 /**
- * The parts of a model as the area map has them.
+ * The parts of a model, as the area map groups them.
  * @param {Engine.Model} model
  * @param {Titles} titles
  */
@@ -123,7 +123,7 @@ export const groupsOf = (model, titles) =>
     ({ role }) => titles.read(role) ?? py.str(role ?? "others").replaceAll("_", " "),
   ))
 /**
- * Every tensor of a model written out, name and shape.
+ * Every tensor of a model, with its full name and shape.
  * @param {Engine.Model} model
  * @returns {[name: string, shape: number[]][]}
  */
@@ -133,7 +133,7 @@ export const tensorsOf = model =>
     shape.map(Number),
   ])
 /**
- * Where a model's tensors stand in a file, however it spells and packs them.
+ * Maps a model's tensors to those of a file, however the file names and packs them.
  * @param {Engine.Model} model
  * @param {Map<string, number[] | null>} stored the names of a file's tensors, each with its shape or null
  */

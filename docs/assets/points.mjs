@@ -1,6 +1,5 @@
-// The points of a chart by keyboard: one tab stop, from which the arrow keys lead to the others, from left to right.
-// The point that is looked at, by keyboard or pointer, is named beside it. Without this script the table below has the
-// links.
+// Keyboard access to the points of a chart: one tab stop, from which the arrow keys lead to the others, left to right.
+// The focused or hovered point is labeled. Without this script, the links are in the table below.
 
 /** @type {Record<string, number>} */
 const NEXT = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }

@@ -1,4 +1,4 @@
-// What is read from elsewhere, and what is wrong with it.
+// Reads untrusted files and JSON, and reports what is wrong with them.
 
 import { M, py } from "./engine/base.mjs"
 
@@ -6,7 +6,7 @@ export { py }
 export const BOUNDS = M["engine.bounds"]
 export const { named, Problem, shorten } = M["engine.errors"]
 
-// Whether an error says what is wrong with a config; any other is a mistake in here.
+// Whether an error is about the user's config; any other error is a bug here.
 export const isProblem = (/** @type {unknown} */ error) => {
   const rules = M["engine.rules"] // there with the forward passes
   return py.isinstance(error, rules ? [Problem, rules.ShapeError] : [Problem])
@@ -15,7 +15,7 @@ export const said = (/** @type {unknown} */ error) =>
   isProblem(error) ? py.str(error) : String(error instanceof Error ? error.message : error)
 
 /**
- * JSON from elsewhere; throws a problem, as the command line says it.
+ * Parses untrusted JSON; throws a problem with the command line's wording.
  * @param {string} source
  */
 export function parsed(source) {
@@ -36,7 +36,7 @@ function tooLarge(/** @type {number} */ size, /** @type {bigint} */ most) {
 }
 
 /**
- * The text of a file, or of a part of it, whose size is looked at first; throws a problem.
+ * Reads a file, or a slice of one, as text after checking its size; throws a problem.
  * @param {Blob} file
  * @param {bigint} most
  */
@@ -55,16 +55,16 @@ export async function textOf(file, most) {
   }
 }
 
-// Lets the page answer in between; what is under way goes on next.
+// Yields to the event loop so that the page stays responsive; the current task resumes first.
 export const pause = () => globalThis.scheduler?.yield?.() ?? new Promise(resolve => setTimeout(resolve))
-// The same, and lets the browser paint; a page that nobody sees goes on without.
+// Like `pause`, but also waits for a paint unless the page is hidden.
 export const painted = () =>
   new Promise(resolve => {
     if (document.hidden) setTimeout(resolve)
     else requestAnimationFrame(() => setTimeout(resolve))
   })
 /**
- * What is called between pieces of work: it pauses whenever that many milliseconds are over.
+ * Returns a function to call between units of work; it pauses whenever that many milliseconds have passed.
  * @param {number} most
  */
 export function paced(most) {

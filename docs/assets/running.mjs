@@ -1,4 +1,4 @@
-// A checkpoint that runs: the forward pass that the build compiled from Python, on the numbers of a safetensors file.
+// Runs a checkpoint: the forward pass that the build compiled from Python, on the numbers of a safetensors file.
 
 import { architectureOf, load } from "./architectures.mjs"
 import { M } from "./engine/base.mjs"
@@ -15,7 +15,7 @@ const { Arrays, Cache } = M["engine.loaded"]
 export { Cache }
 export const { Ablation, adds_its_branches, is_scaled } = M["engine.ablations"]
 /**
- * A recurrence over the tokens, as without a tracer.
+ * A recurrence over the tokens, as it runs without a tracer.
  * @param {(state: any, ...rows: any[]) => [any, any]} body
  * @param {any} state
  * @param {any[]} xs
@@ -33,7 +33,7 @@ export const { ACTIVATIONS, FEED_FORWARDS, NORMS } = M["engine.steps"]
  */
 
 /**
- * The numbers of a tensor as an array; those of 16 bits stay so.
+ * The numbers of a tensor as an array; 16-bit numbers are not widened.
  * @param {string} name
  * @param {string} dtype
  * @param {number[]} shape
@@ -50,7 +50,7 @@ function arrayOf(name, dtype, shape, bytes) {
 
 const SLICE = 2 ** 24 // bytes that are read at a time
 /**
- * The arrays of some tensors of files, each read in slices.
+ * Reads the arrays of some tensors, each in slices.
  * @param {Map<string, Tensor>} tensors
  * @param {(bytes: number) => void} [came] hears of each slice
  * @returns {Promise<Engine.Dict<string, NDArray>>}
@@ -93,7 +93,7 @@ export class Checkpoint {
   }
 
   /**
-   * The forward pass on tokens that follow those of a cache: a score of each word for each of them, and the next cache.
+   * Runs the forward pass on tokens that follow those in the cache; returns each token's logits and the next cache.
    * @param {number[]} ids
    * @param {{ cache?: any, last?: boolean, watch?: Watch | null }} [how]
    * @returns {{ scores: NDArray, cache: any }}
@@ -107,7 +107,7 @@ export class Checkpoint {
 }
 
 /**
- * A checkpoint from the texts and bytes of its files; the forward pass of its type is loaded.
+ * Loads a checkpoint from the contents of its files, and its type's forward pass.
  * @param {string} config
  * @param {ArrayBuffer} weights
  */

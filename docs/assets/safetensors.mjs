@@ -1,5 +1,5 @@
-// The header of a safetensors file: its tensors by name, of which nothing else is read. Nothing of a page, so that a
-// worker can load it.
+// Reads the header of a safetensors file: its tensors by name, without their data. No DOM access, so a worker can load
+// it.
 
 import { BOUNDS, named, Problem, py, said, textOf } from "./problems.mjs"
 
@@ -63,7 +63,7 @@ export function shapeOf(name, tensor) {
 export const SIZES = { F64: 8, F32: 4, F16: 2, BF16: 2, I64: 8, I32: 4, I16: 2, I8: 1, U8: 1, BOOL: 1 }
 
 /**
- * The tensors of a whole file; throws a problem where one does not lie in it.
+ * The tensors of a complete file; throws a problem if one extends past its end.
  * @param {Blob} file
  * @returns {Promise<Map<string, Tensor>>}
  */

@@ -19,7 +19,7 @@ const LABELS = {
   "md-typeset__table": "Table",
 }
 
-// All is measured before anything changes, so that the page is laid out once.
+// Measure everything before changing anything, so that the page is laid out only once.
 const sizes = new ResizeObserver(entries => {
   const boxes = new Set(
     entries.map(({ target }) => (target.matches(".ep-table") ? target.closest(".ep-scroll") : target)),
@@ -92,15 +92,15 @@ function mount() {
   for (const link of links) link.toggleAttribute("data-elsewhere", link.host !== location.host)
 }
 
-// Whenever there is nothing else to do, or where that does not come for seconds.
+// Runs when the browser is idle, or after a few seconds if it never is.
 const isIdle = Boolean(globalThis.requestIdleCallback) // whether a browser says when
 const soon = (/** @type {IdleRequestCallback} */ task) => {
   if (isIdle) requestIdleCallback(task, { timeout: 4000 })
   else setTimeout(task)
 }
 
-// What the styles leave for later on a narrow screen, piece by piece; the rest at once where no idle time comes. The
-// catalog’s rows and the gallery’s cards are too many: a browser lays them out as they come near.
+// Lays out, piece by piece, whatever the styles defer on narrow screens; the rest at once if the browser is never
+// idle. The catalog’s rows and the gallery’s cards are too many, so the browser lays them out as they come into view.
 function lay() {
   const later = [
     ...document.querySelectorAll(

@@ -28,7 +28,7 @@ export function mount(walk, number) {
   if (steps.length) new Stepper(walk, number, steps).begin()
 }
 
-/** The place that a key leads to; none if it leads nowhere. @param {string} key @param {number} at @param {number} n */
+/** The index that a key moves to; none if it does not move. @param {string} key @param {number} at @param {number} n */
 export const placeOf = (key, at, n) =>
   new Map([
     ["ArrowRight", at + 1],
@@ -70,7 +70,7 @@ class Stepper {
       make("div", { class: "ep-stepper-body" }, this.drawn, this.said),
     )
   }
-  /** Begins with the step of the address, at once, or when the fold that it is in opens. */
+  /** Starts at the URL's step, either now or when the enclosing `details` opens. */
   begin() {
     const { walk, panel, steps } = this,
       given = new URLSearchParams(location.search),
@@ -90,7 +90,7 @@ class Stepper {
     else fold.addEventListener("toggle", () => panel.hidden && this.at < 0 && this.go(0, false), { once: true })
   }
 
-  // What a reader does
+  // User actions
 
   keys(/** @type {KeyboardEvent} */ event) {
     const target = /** @type {Element} */ (event.target),
@@ -104,7 +104,7 @@ class Stepper {
     else this.go(to)
     event.preventDefault()
   }
-  // The keys of somebody who has pressed nothing yet.
+  // Handles arrow keys before the user has focused anything.
   arrows(/** @type {KeyboardEvent} */ event) {
     const { panel } = this
     if (event.target !== document.body || panel.hidden || !/^(Arrow(Left|Right)|Escape)$/.test(event.key)) return
@@ -121,9 +121,9 @@ class Stepper {
     this.start.focus()
   }
 
-  // What is shown
+  // Rendering
 
-  /** The whole walk again. */
+  /** Returns to the full walkthrough. */
   leave() {
     this.panel.hidden = true
     this.walk.hidden = false
@@ -232,7 +232,7 @@ const shapesOf = step =>
     sizes: (span.textContent.match(/\d+/g) ?? []).map(Number),
   }))
 /**
- * The matrices of these shapes, all to the same scale, and what is said of them; without any, nothing.
+ * The matrices of these shapes, all to the same scale, with their description; nothing if there are none.
  * @param {Shape[]} shapes
  * @returns {{ matrices: Matrix[], said: string } | null}
  */

@@ -86,7 +86,7 @@ export function mount(/** @type {HTMLTableElement} */ table) {
 }
 
 /**
- * The button of a table, and what it opens: buttons that copy or save the rows that are shown.
+ * A table's menu button, and its menu: buttons that copy or save the visible rows.
  * @param {HTMLTableElement} table
  * @param {string} label of its frame
  */
@@ -157,7 +157,7 @@ const KINDS = [
 ]
 
 /**
- * The number that a cell begins with and its kind of unit; null where it says none, undefined where it is no number.
+ * The number that a cell begins with and its kind of unit; null if the cell is empty, undefined if it is not a number.
  * @param {HTMLElement} cell
  * @returns {[number: number, kind: number] | null | undefined}
  */
@@ -221,7 +221,7 @@ export function sortable(/** @type {HTMLTableElement} */ table) {
   })
   if (!isOfNumbers.includes(true)) return
   headings.forEach((th, i) => {
-    if (has[i] || (!isOfNumbers[i] && (i || !words(th)))) return // a corner that says nothing sorts nothing
+    if (has[i] || (!isOfNumbers[i] && (i || !words(th)))) return // an empty corner cell sorts nothing
     const button = document.createElement("button")
     button.type = "button"
     button.append(...th.childNodes)

@@ -8,10 +8,10 @@
   const one = (/** @type {string} */ selector, /** @type {ParentNode} */ within = document) =>
     /** @type {HTMLElement?} */ (within.querySelector(selector))
 
-  // Once what was changed is on the screen: until then a look at any size would be waited for.
+  // Runs after the changes have been painted; measuring anything earlier would force a layout.
   const settled = (/** @type {() => void} */ look) => requestAnimationFrame(() => setTimeout(look))
 
-  // Colors: as chosen, or as the system has them.
+  // Colors: the user's choice or the system's.
 
   function palette() {
     const form = one("[data-md-component=palette]")
@@ -114,7 +114,7 @@
     soon()
   }
 
-  // A link to where one is, in the middle of what of its list is seen, if it is not seen.
+  // Scrolls the current page's link to the middle of its list if it is out of view.
   function center(/** @type {HTMLElement} */ link) {
     const box = link.closest(".md-sidebar__scrollwrap")
     if (!box || box.scrollHeight <= box.clientHeight) return
@@ -128,7 +128,7 @@
   function navigation() {
     const drawer = /** @type {HTMLInputElement?} */ (document.getElementById("__drawer")),
       side = one(".md-sidebar--primary")
-    // What is closed is not laid out, and a look into it would have it laid out.
+    // Skip closed lists: measuring them would force a layout that the browser has skipped.
     if (side && side.getBoundingClientRect().right > 0)
       for (const link of all(".md-nav__link--active[href]", side)) if (link.clientHeight) center(link)
     side?.addEventListener("change", ({ target }) => {
@@ -140,7 +140,7 @@
     })
   }
 
-  // The page before and the next, and what is beside the text, by keyboard.
+  // Keyboard shortcuts for the previous and next page and for the sidebars.
 
   function keys() {
     const drawer = /** @type {HTMLInputElement?} */ (document.getElementById("__drawer"))
@@ -211,7 +211,7 @@
     said = setTimeout(() => dialog.classList.remove("md-dialog--active"), 2000)
   }
 
-  // What is folded opens for a link into it, and on paper.
+  // Opens a `details` for a link into it, and for printing.
 
   function folded() {
     const reveal = () => {

@@ -1,4 +1,4 @@
-// The explanations of words and symbols, which the first move of a pointer loads. By then it may be elsewhere.
+// Loads the explanations of words and symbols on the first pointer move. By then, the pointer may be elsewhere.
 const load = async (/** @type {PointerEvent} */ { target }) => {
   const { over } = await import("./explained.mjs")
   over([...document.querySelectorAll(":hover")].at(-1) ?? target)

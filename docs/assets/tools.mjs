@@ -1,11 +1,11 @@
 // A page with a walk loads the stepper. A page of a tool loads the tool's own script, and with it what that needs; no
 // other page does. Tables of models lead there.
 
-// The scripts of tools that are called otherwise.
+// Tools whose script has a different name.
 /** @type {Record<string, string>} */
 const SCRIPTS = { config: "what-if", station: "stations" }
 
-// What counts is many modules; each runs by itself, so that the page answers in between.
+// Counting takes many modules; each runs separately, so that the page stays responsive.
 /** @type {Record<string, string>} */
 const COUNTS = {
   "what-if": "counting",
@@ -53,7 +53,7 @@ const now = () => (globalThis.document$ ? globalThis.document$.subscribe(start) 
 if (document.readyState === "complete") now()
 else addEventListener("load", now, { once: true })
 
-// In a table of models, two to four that are ticked lead to their comparison.
+// In a table of models, checking two to four leads to their comparison.
 const MOST = 4
 
 function ticks(/** @type {HTMLTableElement} */ table) {

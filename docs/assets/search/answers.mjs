@@ -1,5 +1,5 @@
-// A worker: reads questions by the grammar that the command line has, and computes what they ask for by the engine that
-// the tools use, while the page stays quick. The engine comes with the first question that has an answer.
+// A worker, which keeps the page responsive: parses questions with the command line's grammar and answers them with
+// the engine that the tools use. The engine is loaded with the first question that has an answer.
 
 import { M, py } from "../engine/question.mjs"
 
@@ -49,7 +49,7 @@ const lead = (/** @type {Engine.Lead} */ { kind, address, title, said, compute }
 })
 
 /**
- * What a question means; the resolver of names comes with the first question that needs it.
+ * Parses a question; the name resolver is loaded with the first question that needs it.
  * @param {string} question
  */
 async function meaningOf(question) {
@@ -80,7 +80,7 @@ async function read(question) {
 }
 
 /**
- * The answers of the results that have one, in their order; the one of all of them if they agree.
+ * The answers of the results that have one, in order; a single answer if they all agree.
  * @param {string} question
  * @returns {Promise<Answer[]>}
  */

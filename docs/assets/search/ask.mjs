@@ -1,5 +1,5 @@
-// A question asked of the index that macros/site/search writes; it knows nothing of the page. `words` cuts a text as
-// words.py does: a test holds both to the same words.
+// Queries the index that macros/site/search writes. No DOM access. `words` splits a string like words.py; a test checks
+// that both give the same words.
 
 /**
  * @typedef {object} Core what core.json has
@@ -39,7 +39,7 @@
  */
 
 const GROUPED = /(?<![\p{L}\p{N}_.,])\d{1,3}(?:[,_\u2009\u202f]\d{3})+(?![\p{L}\p{N}_])/gu
-// In a question only: a text has other numbers side by side.
+// Only in a question: in prose, adjacent numbers may be unrelated.
 const SPACED = /(?<![\p{L}\p{N}_.,])\d{1,3}(?: \d{3})+(?![\p{L}\p{N}_])/gu
 const WORD = /[\p{L}\p{N}_]+(?:(?<=\d)\.(?=\d)[\p{L}\p{N}_]+)*/gu
 const LETTERS_AND_NUMBER = /^([a-z]{2,})(\d.*)$/
@@ -55,9 +55,9 @@ const STOP = new Set(
 
 const SHOWN = 12,
   LOOKED_AT = 80,
-  PARTS = 0.6, // how much all parts of a word count for it
-  OF_SIZES = 0.4, // how much a size of the notation counts that was not asked for by its name
-  ALSO = 0.8 // how much a word counts that means the same as one that was asked for
+  PARTS = 0.6, // the weight of a match of all parts of a word
+  OF_SIZES = 0.4, // the weight of a size in the notation that was not searched for by name
+  ALSO = 0.8 // the weight of a synonym
 
 export function stem(/** @type {string} */ word) {
   if (word.length < 4 || !/^\p{L}+$/u.test(word)) return word
@@ -80,7 +80,7 @@ const ungrouped = (/** @type {string} */ text, /** @type {RegExp} */ pattern) =>
 
 export const words = (/** @type {string} */ text) => cut(ungrouped(text.toLowerCase(), GROUPED)).flatMap(forms)
 
-// The words of a question: each with its parts, of which all may stand for it.
+// The terms of a query, each with its parts; matching all of the parts counts as matching the term.
 function terms(/** @type {string} */ question) {
   const text = ungrouped(ungrouped(question.toLowerCase(), GROUPED), SPACED)
   return cut(text)
@@ -93,7 +93,7 @@ const wholes = (/** @type {string} */ text) => cut(text.toLowerCase()).flatMap(w
 /** @type {WeakMap<Others, string[][][]>} */
 const groups = new WeakMap()
 /**
- * Gives words that others mean the same as those others; the words of a phrase each a part of them.
+ * Adds synonyms to the terms; for a phrase, each of its words gets the other phrases' words as parts.
  * @param {Term[]} wanted
  * @param {Others} names
  */
@@ -125,7 +125,7 @@ export async function ask(question, core, load, read) {
     first = meaning.leads
   withOthers(wanted, called)
   const last = wanted.at(-1)
-  const open = /[\p{L}\p{N}_]$/u.test(question) ? last : null // still being typed: what begins with it is meant, too
+  const open = /[\p{L}\p{N}_]$/u.test(question) ? last : null // still being typed, so match it as a prefix, too
   const weighed = await Promise.all(wanted.map(term => find(term, term === open, core, load)))
   const kinds = kindsOf(core)
   /** @type {Map<number, Found>} */
@@ -161,7 +161,7 @@ export async function ask(question, core, load, read) {
     .sort(order)
     .filter(({ of, isNamed }) => isNamed || of.size === most || of.size > wanted.length / 2)
     .filter(({ kind }) => !meaning.isAbsent || kind !== "model") // the nearest are named as such
-  // The page of a model that was named stands high, whatever else was asked of it.
+  // The page of a named model ranks high, whatever else the query says.
   const [named] = meaning.models.length === 1 && meaning.models[0].isSure ? meaning.models : []
   const at = named ? kept.findIndex(({ record }) => record === named.record) : -1
   if (at > 1 || (named && at < 0)) {
@@ -178,7 +178,7 @@ export async function ask(question, core, load, read) {
 }
 
 /**
- * A question with the known words in place of the misspelled ones.
+ * The question with its misspelled words corrected.
  * @param {string} question
  * @param {[typed: string, meant: string][]} words
  */
@@ -187,11 +187,11 @@ const corrected = (question, words) =>
 
 const order = (/** @type {Found} */ a, /** @type {Found} */ b) => b.score - a.score || a.record - b.record
 
-// How much more a record counts whose whole title was asked for.
+// The boost for a record whose entire title was typed.
 /** @type {Record<string, number>} */
 const NAMED = { model: 1.6, word: 2, family: 3, section: 1.4 }
 
-// What need not stand in a record: every model has parameters, every tensor's name has a layer's number.
+// Words that a record need not contain: every model has parameters, every tensor's name has a layer number.
 /**
  * @param {string} kind
  * @param {string} word
@@ -201,7 +201,7 @@ const isGiven = (kind, word, core) =>
   kind === "model" ? core.ofAnyModel.includes(word) : kind === "tensor" && /^\d+$/.test(word)
 
 /**
- * The share of a record's title that was asked for; a page has its short name, too, and a section may have others.
+ * The share of a record's title that the query covers; a page also has a short name, and a section may have others.
  * @param {Found} result
  * @param {Term[]} wanted
  * @param {Core} core
@@ -225,7 +225,7 @@ function share(title = "", wanted) {
 }
 
 /**
- * A tensor and a model that has it, named together, belong together.
+ * Joins a tensor and a model that has it when the query names both.
  * @param {Found} model
  * @param {Found[]} results
  * @param {Core} core
@@ -250,7 +250,7 @@ const kindsOf = (/** @type {Core} */ core) => (/** @type {number} */ record) => 
 }
 
 /**
- * The records that have a word, or what begins with it, or nearly the same word; how much each counts.
+ * The records that contain a word, a word that begins with it, or a similar word, each with its weight.
  * @param {Term} term
  * @param {boolean} isOpen
  * @param {Core} core
@@ -307,7 +307,7 @@ async function lookUp(word, isOpen, core, load) {
 }
 
 /**
- * The pieces of the index in which words begin with this one: nearly always one.
+ * The pieces of the index that have words with this prefix: nearly always one.
  * @param {string} word
  * @param {Core} core
  */
@@ -322,7 +322,7 @@ function piecesOf(word, { starts }) {
 }
 
 /**
- * Whether one letter more, less, other or swapped makes one word of the other.
+ * Whether two words differ by one inserted, deleted, replaced, or transposed letter.
  * @param {string} a
  * @param {string} b
  */
@@ -369,7 +369,7 @@ async function textOf(record, core, load) {
 }
 
 /**
- * A tensor's row in the table of the model that was named, or of the first that has it.
+ * A tensor's row in the table of the named model, or else of the first model that has it.
  * @param {Tensor} tensor
  * @param {number | undefined} model
  * @param {Core} core
@@ -389,7 +389,7 @@ const ROOM = 150
  */
 function excerpt(text, wanted) {
   const places = [...text.matchAll(WORD)].filter(([word]) => isWanted(word, wanted)).map(match => match.index)
-  // The stretch that holds most of them.
+  // The excerpt that contains most of them.
   let best = 0,
     most = 0
   places.forEach((start, n) => {
@@ -426,7 +426,7 @@ export const isWanted = (word, wanted) => {
 }
 
 /**
- * A text in pieces, every other one of which was asked for.
+ * Splits a text into pieces that alternate between other text and matches.
  * @param {string} text
  * @param {Term[]} wanted
  */

@@ -1,4 +1,4 @@
-// The answer to what a question asks of a model: the engine's part of answers.mjs.
+// Answers a question about a model: the engine's part of answers.mjs.
 
 import { M } from "../engine/base.mjs"
 import "../engine/answering.mjs"
@@ -9,7 +9,7 @@ const BEST_OF = "Q4_K_M" // one of the formats that are tried where another does
 const { agreed, answered, OF_TIME, USUAL_MACHINE, Writing } = M["counting.answering"]
 
 /**
- * The model with what was changed.
+ * The model with the question's changes.
  * @param {Engine.Keys} keys
  * @param {Engine.Asked["changes"]} changes
  */
@@ -28,7 +28,7 @@ async function changed(keys, changes) {
 }
 
 /**
- * The answer, or what is wrong with the question in place of its sentence.
+ * The answer, with an error message in place of its sentence if the question is invalid.
  * @param {Engine.Asked} asked
  * @returns {Promise<Pick<Engine.Answer, "said" | "format"> & { title?: string }>}
  */

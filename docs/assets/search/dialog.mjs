@@ -1,4 +1,4 @@
-// The search as a dialog: a combobox whose list is links, so that each opens in a new tab, too, as any other does.
+// The search dialog: a combobox whose options are links, so that they can be opened in a new tab like any other link.
 
 import { make as element } from "../tools/elements.mjs"
 import { ask, marked } from "./ask.mjs"
@@ -25,7 +25,7 @@ const KINDS = {
 }
 const PAUSE = 300 // ms without a key before an answer is computed
 
-// A file of search/, fetched once, and again if that failed. The version keeps pieces of two builds apart.
+// Fetches a file of search/ once, and again if that failed. The version keeps the files of two builds apart.
 function loader(/** @type {URL} */ root) {
   /** @type {Map<string, Promise<any>>} */
   const files = new Map()
@@ -46,8 +46,8 @@ function loader(/** @type {URL} */ root) {
   return { core, load }
 }
 
-// Reads questions and computes answers beside the page. The grammar comes when the search is opened, the engine and a
-// model's file with the first question that has an answer.
+// Parses and answers questions in a worker. The grammar is loaded when the search is opened, the engine and a model's
+// file with the first question that has an answer.
 function reader(/** @type {URL} */ root, /** @type {Promise<Core>} */ core) {
   /** @type {Worker | undefined} */
   let worker
@@ -58,7 +58,7 @@ function reader(/** @type {URL} */ root, /** @type {Promise<Core>} */ core) {
   const waiting = new Map()
   const end = (/** @type {string} */ problem) => {
     worker?.terminate()
-    worker = undefined // another try begins anew
+    worker = undefined // so that the next attempt starts over
     known.clear()
     for (const [, reject] of waiting.values()) reject(new Error(problem))
     waiting.clear()
@@ -118,7 +118,7 @@ const styled = () =>
 // What is shown
 
 /**
- * What is said of the results.
+ * The status message about the results.
  * @param {Pick<Awaited<ReturnType<typeof ask>>, "wanted" | "results" | "more">} found
  * @param {boolean} isPreview
  */
@@ -129,7 +129,7 @@ export function counted({ wanted, results, more }, isPreview) {
   return n ? `${more ? "Top " : ""}${n} ${n === 1 ? "result" : "results"}${where}` : `No results${where}. `
 }
 /**
- * Where a key leads in a list; undefined for one that leads nowhere.
+ * The index that a key moves to in a list; undefined if the key does not move.
  * @param {string} key
  * @param {number} at the chosen one; -1 for none
  * @param {number} n
@@ -167,7 +167,7 @@ const field = (/** @type {() => void} */ oninput) =>
     enterkeyhint: "go",
   })
 
-/** The dialog: what is typed, and the list of what was found. */
+/** The dialog: the search field and the list of results. */
 class Search {
   input = field(() => this.typed())
   list = element("div", { id: "ep-found", role: "listbox", "aria-label": "Results", hidden: true })
@@ -261,7 +261,7 @@ class Search {
     input.setAttribute("aria-expanded", String(!list.hidden))
   }
   /**
-   * Puts each answer where its result stands, and says them; where all agree, the first result has the answer of all.
+   * Shows each answer with its result and announces it; if all agree, the first result shows the common answer.
    * @param {string} question
    * @param {{ result: Shown, place: Element }[]} places
    * @param {Term[]} wanted
@@ -326,7 +326,7 @@ class Search {
 }
 
 /**
- * Gives what opens it.
+ * Returns the function that opens the dialog.
  * @param {URL} root
  * @param {string} catalogue
  */

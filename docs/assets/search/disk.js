@@ -1,5 +1,5 @@
-// What a page says from a disk, where no module runs: in place of a filter, above a tool, below the field of the home
-// page. Room that is kept for what modules add is given back.
+// Explains, on a page opened from disk, that modules cannot run there: in place of a filter, above a tool, and below
+// the home page's search field. Removes the space that is reserved for what modules add.
 {
   const HELP = "run “python3 -m http.server” in the folder of the site and open http://localhost:8000."
   const said = (/** @type {string} */ words) =>

@@ -1,5 +1,5 @@
-// Opens the search: its code and its index are fetched when it is first asked for. No module: from disk, where a page
-// may load none, the link in the header stays what it is without scripts, the way to all models.
+// Opens the search; its code and index are fetched on first use. Not a module, because a page opened from disk cannot
+// load one: there, the link in the header still leads to all models, as it does without scripts.
 {
   const script = /** @type {HTMLScriptElement} */ (document.currentScript).src,
     root = new URL("../../", script)
