@@ -56,8 +56,10 @@ def terminal(call: str, lines: int | None = None, width: int = 68, is_refused: b
 
 
 def _paragraphs(lines: list[str]) -> Iterator[Html]:
-    """Join the lines between empty ones: those with columns stay whole in a narrow window, and scroll."""
-    for is_empty, group in itertools.groupby(lines, lambda line: not line):
+    """Join the lines between empty ones, and keep messages apart: lines with columns do not wrap in a narrow window,
+    but scroll."""
+    for _, group in itertools.groupby(lines, lambda line: (not line, line.startswith(f"{PROGRAM}: "))):
         paragraph = [*group]
         shown = joined(text(line).replace("  ", html("&#32;&#32;")) + LINE_END for line in paragraph)
-        yield shown if is_empty or not any("  " in line for line in paragraph) else tag("span", shown, cls="ep-output")
+        has_columns = any("  " in line.strip() for line in paragraph)
+        yield tag("span", shown, cls="ep-output") if has_columns else shown

@@ -74,7 +74,8 @@ MEASURE = """whole => {
 }"""
 
 
-LONGEST = 9000  # px of a page of the guide or of a model, as it opens
+LONGEST = 9000  # px of a page of the guide, as it opens
+OF_A_MODEL = 9500
 LISTS = re.compile(r"models/(gallery/)?$|reference/")  # what is looked up has any length
 # What the styles leave for later counts with its real height.
 HEIGHT = """() => {
@@ -90,7 +91,8 @@ def too_long(page, path, width):
     """A line where the page is, before anything is unfolded."""
     page.set_viewport_size({"width": width, "height": 900})
     height = 0 if LISTS.match(path) else page.evaluate(HEIGHT)
-    return [f"{width}: the page is {height} px long: fold what not every reader wants"] if height > LONGEST else []
+    most = OF_A_MODEL if path.startswith("models/") else LONGEST
+    return [f"{width}: the page is {height} px long: fold what not every reader wants"] if height > most else []
 
 
 def off(page, width):
