@@ -30,8 +30,8 @@ const fields = (one, names) => one && Object.fromEntries(names.map(name => [name
 let grammar
 const prepare = (names, records) => { grammar = Grammar(py.parse(names), records) }
 function meaningOf(question) {
-  grammar.models.resolving = null
-  try { return meant(question, grammar) } catch { grammar.models.resolving = R["catalogue.resolving"].Resolver }
+  grammar.catalog.resolving = null
+  try { return meant(question, grammar) } catch { grammar.catalog.resolving = R["catalogue.resolving"].Resolver }
   return meant(question, grammar)
 }
 function read(question) {
@@ -44,7 +44,7 @@ function read(question) {
     corrected: meaning.corrected,
     models: meaning.models.map(one => ({ record: Number(one.record), isSure: one.is_sure })),
     isAbsent: meaning.absent.length > 0,
-    isResolved: grammar.models.resolving !== null,
+    isResolved: grammar.catalog.resolving !== null,
   }
 }
 """

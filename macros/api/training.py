@@ -48,7 +48,7 @@ class Training(Tabular):
     @property
     def money(self) -> Fraction | None:
         """Money for the run at the given prices; None if there are none."""
-        return None if self.run is None else self.prices.money(self.run.seconds * self.run.devices, self.run.joules)
+        return None if self.run is None else self.run.money(self.prices)
 
     def __bool__(self) -> bool:
         return self.left is None or self.left >= 0

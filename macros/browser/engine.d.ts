@@ -351,7 +351,7 @@ declare namespace Engine {
   // Questions
 
   interface Grammar {
-    models: { resolving: unknown }
+    catalog: { resolving: unknown }
   }
   interface Meaning {
     models: { record: bigint; is_sure: boolean }[]

@@ -23,6 +23,13 @@ from .transformers_types import vllm_recipes
 HERE = Path(__file__).parent
 WHAT_IF, FITS, COMPARE, PLAN = "tools/what-if.md", "tools/fits.md", "tools/compare.md", "tools/plan.md"
 TRAINING, CONFIG, MACHINES = "costs/training-memory.md", "tools/config.md", "costs/machines.md"
+# Kinds of words that a question is asked for, as they stand in `asked.toml`.
+FLAGS = tuple(
+    (
+        "terms full license targets rates drafting parts shares recomputing of_each which_machine of_machines billing "
+        "offloading money unknown_machines denying"
+    ).split()
+)
 TOOLS = {
     "whatIf": WHAT_IF,
     "fits": FITS,
@@ -103,15 +110,8 @@ def names(
         "engines": {e["name"]: e["words"] for e in said["engine"]},
         "engine_pages": {e["name"]: [e["name"], address(e["page"]) + f"#{e['anchor']}"] for e in said["engine"]},
         **{key: said[key].split() for key in lists},
-        "terms": said["terms"],
-        **{flag: said[flag] for flag in ("full", "license", "targets", "rates", "drafting", "parts")},
+        **{flag: said[flag] for flag in FLAGS},
         **{kind: {one["name"]: one["words"] for one in said[kind]} for kind in ("zero", "optimizer")},
-        "of_machines": said["of_machines"],
-        "billing": said["billing"],
-        "offloading": said["offloading"],
-        "money": said["money"],
-        "unknown_machines": said["unknown_machines"],
-        "denying": said["denying"],
         "ordinary": sorted({*said["ordinary"].split(), *_words_of_topics()}),
         "tools": {name: address(source) for name, source in TOOLS.items() if is_built(source)},
         "most": {"context": bounds.MOST_TOKENS, "batch": bounds.MOST_TEXTS, "devices": bounds.MOST_DEVICES},

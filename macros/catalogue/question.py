@@ -9,20 +9,44 @@ from __future__ import annotations
 
 from .question_formats import Formats
 from .question_machines import Machines
+from .question_prices import Prices
 from .question_table import Grammar, Meaning
-from .question_words import COUNTS, Token, chunks_of, in_one_piece, is_size, joined, key_of, number_of, tokens_of
+from .question_training import Training
+from .question_words import (
+    COUNTS,
+    Token,
+    chunks_of,
+    in_one_piece,
+    is_size,
+    joined,
+    key_of,
+    number_of,
+    tokens_of,
+    with_billions,
+)
 
 MOST_WORDS = 6  # of a phrase
 BETWEEN = ("of", "to", "is", "at", "a", "an")  # a value and what it counts
-BEHIND = ("rank", "gpu_layers", "input", "output")  # values that may only follow their word: `rank 16`
-CURRENCIES = "$€£¥"
-PARTS = ("every", "each", "first", "last", "per")  # before a number that does not count all of them: `every 6 layers`
-FULL = "full context"  # a context given as a word
+BEHIND = ("rank", "gpu_layers", "input", "output")  # values that stand behind their words alone: `rank 16`
+PARTS = ("every", "each", "first", "last", "per")  # before a number that is not all of them: `every 6 layers`
+FULL = "full context"  # the name of a context that is no number
 OF_FILES = ("gguf", "safetensors", "bin")  # ends of files' names
 OF_CACHE = ("cache_bytes", "cache_bytes_per_token")
-ORDINALS = ("st", "nd", "rd", "th", "d", "s", "p", "fps")  # after numbers that are not values: `4th`, `3D`
-LONGEST = 16 * 1024 * 1024  # the most tokens that a number without a unit may mean
-KILO, MEGA = 1024, 1024 * 1024  # tokens of context, as in models' own limits
+ORDINALS = ("st", "nd", "rd", "th", "d", "s", "p", "fps")  # behind numbers that are no values: `4th`, `3D`
+LONGEST = 16 * 1024 * 1024  # tokens that a number without a unit may be
+MODELS = (
+    "which",
+    "best",
+    "models",
+    "llms",
+    "recommend",
+    "recommendation",
+    "recommendations",
+    "any",
+    "biggest",
+    "largest",
+)
+KILO, MEGA = 1024, 1024 * 1024  # tokens of context, as models' own limits are
 TOKENS = {"k": 1000, "m": 10**6, "b": 10**9, "t": 10**12}  # of a training run
 
 
@@ -36,28 +60,24 @@ class Reading:
 
     def __init__(self, question: str, grammar: Grammar) -> None:
         self.question, self.grammar = question, grammar
-        self.tokens: list[Token] = tokens_of(question)
+        self.tokens: list[Token] = with_billions(tokens_of(question))
         self.gone = [False for _ in self.tokens]
         self.said = Meaning()
-        self.machines, self.formats = Machines(self), Formats(self)
-        self.prices: list[str] = []  # of a device and hour
+        self.machines, self.formats, self.prices = Machines(self), Formats(self), Prices(self)
 
     def read(self) -> Meaning:
         said, grammar = self.said, self.grammar
         self._correct()
         said.is_why = self.tokens != [] and self._is_why()
         said.is_reason = said.is_why and (self.tokens[0].text == "why" or self.has(1, "come"))
-        said.method = next((name for name in ("qlora", "dora", "lora") if name in self.words()), None)
-        said.method = said.method or ("full" if self._all("full", False) else None)
-        said.is_training = any(self._all(kind, False) for kind in ("training", "zero", "optimizer"))
-        said.zero = next((name for _, name, _ in self._all("zero", True)), None)
-        said.optimizer = next((name for _, name, _ in self._all("optimizer", True)), None)
-        said.targets = "all-linear" if self._all("targets", True) else None
+        Training(self).read()
         self._all("terms", True)
         self._leave_instances()
-        self._read_prices()
+        self.prices.read()
         said.is_billing = bool(self._all("billing", True)) or said.is_billing
         self._all("rates", said.is_billing)
+        if said.is_billing or said.is_training:
+            self.prices.read_share()
         for start, name, n in self._all("engine", True):
             typed = self.typed(start, start + n)
             said.engine, said.engine_typed = said.engine or name, said.engine_typed or typed
@@ -76,7 +96,7 @@ class Reading:
         self.machines.read(False)
         self.machines.count_after()
         self.machines.count_nodes()
-        self.machines.price(self.prices)
+        self.machines.price(self.prices.per_hour)
         self._read_changes()
         self._read_context()
         if said.context is None and said.input is not None and not said.is_billing:
@@ -91,18 +111,17 @@ class Reading:
         said.is_license = bool(self._all("license", False))
         said.is_fitting = bool(self._all("fitting", False))
         said.is_of_machine = bool(self._all("of_machines", False))
+        said.is_of_which_machine = bool(self._all("which_machine", False))
         self._read_figure()
-        if (
-            said.figure in OF_CACHE
-            and said.format
-            and said.format.lower() in grammar.names["caches"]
-            and not said.cache
-        ):
+        self.machines.count_alone()
+        self._take_size()
+        of_cache = grammar.names["caches"]
+        if said.figure in OF_CACHE and said.format and said.format.lower() in of_cache and not said.cache:
             said.format, said.cache = None, said.format.lower()  # `KV cache of Qwen3 8B in fp8`
         if said.figure in OF_CACHE and said.formats and not said.cache:
-            of_cache = [name.lower() for name in said.formats]
-            if all(name in grammar.names["caches"] for name in of_cache):
-                said.formats, said.caches = [], of_cache
+            formats = [name.lower() for name in said.formats]
+            if all(name in of_cache for name in formats):
+                said.formats, said.caches = [], formats
         self.machines.settle()
         self.formats.take_usual()
         self._check_bounds()
@@ -152,6 +171,10 @@ class Reading:
                 return found, n
         return None, 0
 
+    def phrase(self, kind: str, start: int) -> int:
+        """The length in tokens of the phrase of a kind that begins at a token; 0 without one."""
+        return self._phrase(kind, start)[1] if start < len(self.tokens) else 0
+
     def phrases(self, kind: str) -> list[tuple[int, str, int]]:
         """Every phrase of a kind without reading it: where it starts, its name, its length."""
         return self._all(kind, False)
@@ -194,10 +217,26 @@ class Reading:
     def _correct(self) -> None:
         """Replace each word that differs from a known one by one letter."""
         for i, token in enumerate(self.tokens):
-            meant = self.grammar.models.near(token.text, self.grammar.of_terms)
+            has_number = i + 1 < len(self.tokens) and self.tokens[i + 1].text[:1].isdigit()
+            meant = self.grammar.catalog.near(token.text, self.grammar.of_terms, has_number)
             if meant:
                 self.said.corrected.append((token.text, meant))
                 self.tokens[i] = Token(meant, token.start, token.end, token.is_joined)
+
+    def _take_size(self) -> None:
+        """Take a model of the one size that is asked for without a name: `qlora 70b on 48 GB`."""
+        said = self.said
+        sizes = [i for i, token in enumerate(self.tokens) if not self.gone[i] and token.text.endswith("b")]
+        sizes = [i for i in sizes if is_size(self.tokens[i].text)]
+        is_asked = said.is_training or said.is_billing or said.on or said.figure or said.format
+        is_of_several = any(word in MODELS for word in self.words()) or (said.is_why and not said.figure)
+        if said.models or said.absent or len(sizes) != 1 or not is_asked or is_of_several:
+            return
+        text = self.tokens[sizes[0]].text
+        one = self.grammar.catalog.of_size(text)
+        if one is not None:
+            said.models, said.of_size = [one], (text, one.title)
+            self.use(sizes[0], sizes[0] + 1)
 
     def _read_models(self) -> None:
         """Read the models. Names of tensors and keys of a config, which are looked up, are not part of a model's
@@ -220,35 +259,13 @@ class Reading:
         parts = chunk.strip(".,;:?!()`").replace("_", ".").split(".")
         if len(parts) < 2 or not all(part and part[:1].isalpha() for part in parts) or "/" in chunk or "-" in chunk:
             return False
-        if parts[-1] in OF_FILES or self.grammar.models.is_first(parts[0]) or all(len(part) < 3 for part in parts):
+        if parts[-1] in OF_FILES or self.grammar.catalog.is_first(parts[0]) or all(len(part) < 3 for part in parts):
             return False
         key, n = key_of(chunk), len(tokens_of(chunk))
         kinds = ("figure", "size", "value", "format", "engine", "machine")
         return chunk != "config.json" and all(self.grammar.find(kind, key, n) is None for kind in kinds)
 
     # --- values -------------------------------------------------------------------------------------------------------
-
-    def _read_prices(self) -> None:
-        """Read what a device costs per hour and what a kWh of electricity costs: `$2 an hour`, `0.30 per kWh`."""
-        said = self.said
-        for i, token in enumerate(self.tokens):
-            number = None if self.gone[i] else number_of(token.text)
-            if number is None or number.suffix != "":
-                continue
-            end = i + 1
-            is_money = self.question[token.start - 1 : token.start] in CURRENCIES and token.start > 0
-            if self._phrase("money", end)[0] is not None:
-                end, is_money = end + self._phrase("money", end)[1], True
-            while self.has(end, "a", "an", "per", "each", "gpu", "device", "card"):
-                end += 1
-            if self.has(end, "kwh"):
-                said.electricity = token.text
-            elif is_money and self.has(end, "hour", "hours", "hr", "h"):
-                self.prices.append(token.text)
-            else:
-                continue
-            said.is_billing = True
-            self.use(i, end + 1)
 
     def _leave_instances(self) -> None:
         """Report a cloud's machine as unused: `g5.12xlarge`."""
@@ -309,7 +326,7 @@ class Reading:
 
     def continues_name(self, i: int) -> bool:
         """Whether a number is the version of a model: `llama 3 layers`."""
-        return i > 0 and not self.gone[i - 1] and self.grammar.models.is_first(self.tokens[i - 1].text)
+        return i > 0 and not self.gone[i - 1] and self.grammar.catalog.is_first(self.tokens[i - 1].text)
 
     def _read_values(self) -> None:
         """Read numbers with their units: `20 users`, `rank 16`, `100b tokens`."""
@@ -452,6 +469,8 @@ class Reading:
                     self.said.figure = name if kind == "figure" else None
                     self.said.size = name if kind == "size" else None
                     self.said.section = self.grammar.sections[name] if kind == "figure" else "the-whole-model"
+        if self.said.size == "n_experts" and self._all("of_each", False):
+            self.said.size = "n_experts_per_token"  # `how many experts does it use per token`
 
     def _check_bounds(self) -> None:
         said, most = self.said, self.grammar.names["most"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .question_names import Absent, Named
-from .question_of_model import Asked, Lead, OfModel, Value, conditions_of, link, tool
+from .question_of_model import FILLED_IN, Asked, Lead, OfModel, Value, conditions_of, link, tool
 from .question_table import Grammar, Meaning
 from .question_words import is_size
 
@@ -20,6 +20,8 @@ CONDITIONS = {
     "weight_bytes": ("weights",),
     "decode_flops": ("context", "batch"),
 }
+OF_QLORA = ("int4", "nf4")  # formats of a frozen model that make LoRA QLoRA
+OF_TRAINING = ("bfloat16", "float16")  # formats that training has anyway
 METHODS = {"lora": "LoRA", "dora": "DoRA", "qlora": "QLoRA"}
 
 
@@ -39,6 +41,9 @@ def note_of(meaning: Meaning) -> str:
     said += [f"{typed} has the shapes of {title}." for typed, title in meaning.alike]
     add = "a size" if meaning.sizes else "a generation"
     said += [f"{typed} names several models, and {title} is taken: add {add}." for typed, title in meaning.vague]
+    said += (
+        [f"{meaning.of_size[0]} names no model: {meaning.of_size[1]} is taken for its size."] if meaning.of_size else []
+    )
     said += [meaning.why_on] if meaning.why_on and not meaning.absent else []
     said += [meaning.why_format] if meaning.why_format else []
     unused = [
@@ -59,7 +64,7 @@ def _left_out(said: Meaning, found: list[Lead]) -> list[str]:
     taken = {name for lead in found for name in _choices_in(lead.address)}
     taken |= {name for lead in found if lead.compute for name in _conditions_of(lead.compute)}
     values = (
-        (said.format, "weights", said.format or ""),
+        (None if _is_of_training(said) else said.format, "weights", said.format or ""),
         (said.cache, "cache", f"cache in {said.cache}"),
         (said.context, "context", f"{said.context:,} tokens" if said.context else ""),
         (None if said.context else said.input, "context", f"input {said.input}"),
@@ -71,7 +76,9 @@ def _left_out(said: Meaning, found: list[Lead]) -> list[str]:
         (said.devices if said.devices != 1 else None, "devices", f"{said.devices} devices"),
         (said.engine, "engine", said.engine_typed),
         (said.gpu_layers, "gpu_layers", f"{said.gpu_layers} layers on the GPU"),
-        (said.zero, "zero", said.zero if said.zero == "fsdp" else f"ZeRO-{said.zero}"),
+        (said.zero, "zero", stage_of(said.zero)),
+        (said.recompute, "recompute", "recomputation"),
+        (said.utilization, "utilization", f"{said.utilization} of the peak"),
         (said.nodes, "nodes", f"{said.nodes} nodes"),
         (said.optimizer, "optimizer", said.optimizer or ""),
         (said.price_per_hour, "price_per_hour", f"{said.price_per_hour} per hour"),
@@ -86,6 +93,15 @@ def _left_out(said: Meaning, found: list[Lead]) -> list[str]:
     rivals += [name for name in said.formats if not any(f"in {name}" in lead.title for lead in found)]
     rivals += [f"cache in {name}" for name in said.caches if not any(f"cache in {name}" in one.title for one in found)]
     return [*[one for one in missing if one != said.engine_typed or (said.engine or "") not in titles], *rivals]
+
+
+def _is_of_training(said: Meaning) -> bool:
+    """Whether a training has the format that is asked for: 16 bits, or those of QLoRA."""
+    return said.is_training and (said.format in OF_TRAINING or (said.method == "lora" and said.format in OF_QLORA))
+
+
+def stage_of(zero: str | None) -> str:
+    return "FSDP" if zero == "fsdp" else f"ZeRO-{zero}"
 
 
 def _choices_in(address: str) -> list[str]:
@@ -131,6 +147,8 @@ class _Leads:
             bill = self._of_bills(listed[0]) if said.is_billing and not said.is_training else []
             answers = self._of_formats(listed[0])
             answers = answers if answers else [*self._of_model(listed[0]), *self._of_rivals(listed[0])]
+            if said.is_of_which_machine and said.on is None and not said.is_training and "fits" in self.pages:
+                answers += OfModel(said, self.names, listed[0]).of_machines()
             is_host = said.is_offloading or said.gpu_layers is not None
             return [*bill, *engine, *answers] if is_host else [*bill, *answers, *engine]
         if listed and (said.on or said.figure or said.size or said.context) and not said.is_training:
@@ -213,6 +231,7 @@ class _Leads:
             "devices": said.devices,
             "price_per_hour": said.price_per_hour,
             "electricity": said.electricity,
+            "utilization": said.utilization,
         }
         of = f" of {model.title}" if model else ""
         on = f" on {said.on_name}" if said.on else ""
@@ -284,6 +303,12 @@ class _Leads:
         first = said.on, said.on_name, said.devices
         plan, *derived = self._of_training(model)
         plans = [plan]
+        first_stage = said.zero
+        for stage in said.zeros:
+            said.zero = stage
+            (more, *_) = self._of_training(model)
+            plans.append(more)
+        said.zero = first_stage
         for slug, name, many in said.rivals:
             said.on, said.on_name, said.devices = slug, name, many
             (more, *_) = self._of_training(model)
@@ -295,6 +320,7 @@ class _Leads:
         """The plan of a training run, and the page that derives its memory."""
         said = self.said
         method = "lora" if said.rank and said.method in (None, "full") else said.method
+        method = "qlora" if method == "lora" and said.format in OF_QLORA else method
         is_adapted = method is not None and method != "full"
         page = self.pages["training"] if "training" in self.pages else None
         derivation = "Weights, gradients, optimizer states and activations."
@@ -311,15 +337,21 @@ class _Leads:
             "devices": said.devices or (1 if is_adapted or said.on else None),
             "sequence": said.context,
             "micro_batch": said.batch,
+            "recompute": said.recompute,
             "tokens": said.tokens,
+            "utilization": said.utilization,
+            "price_per_hour": said.price_per_hour,
+            "electricity": said.electricity,
         }
         of = f" of {model.title}" if model else ""
         how = f" with {METHODS[method]}" if method is not None and is_adapted else " in full" if method else ""
         rank = f" of rank {said.rank}" if said.rank and is_adapted else ""
         tokens = f" on {said.tokens:,} tokens" if said.tokens else ""
         on = f" on {said.on_name}" if said.rivals else ""
-        title = f"Training{of}{how}{rank}{tokens}{on}"
-        plan = [tool(link(self.pages["plan"], fill), title)] if "plan" in self.pages else []
+        stage = f" with {stage_of(said.zero)}" if said.zero and said.zeros else ""
+        title = f"Training{of}{how}{rank}{tokens}{stage}{on}"
+        told = f"{FILLED_IN[:-1]}: its time, and its cost{said.paid}." if said.paid else FILLED_IN
+        plan = [Lead("tool", link(self.pages["plan"], fill), title, told, "", None)] if "plan" in self.pages else []
         return [*plan, *derived]
 
     def _of_no_model(self) -> list[Lead]:

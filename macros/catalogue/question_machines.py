@@ -20,8 +20,9 @@ CARDS = ("rtx", "gtx", "rx", "arc", "radeon", "geforce", "quadro", "tesla")  # b
 OF_HOSTS = ("ram", "ddr", "ddr4", "ddr5", "system", "host")  # next to an amount that is not a device's
 MACS = ("mac", "macbook", "imac", "macs")
 PROCESSORS = ("xeon", "epyc", "threadripper", "core", "ryzen")
-MOST = 2048  # the most devices that a number before a machine's name may mean: `256 a100`
-SERIES = ("a", "b", "h", "l", "m", "p", "v")  # before the number of a data center card: `h800`
+MOST = 2048  # devices that a number before a machine's name may be: `256 a100`
+MOST_ALONE = 100  # devices that a number without a word for them may be
+SERIES = ("a", "b", "h", "l", "m", "p", "v")  # before the number of a data center's card: `h800`
 FORMS = ("nvl", "sxm", "pcie", "hbm")  # between a card and how many there are
 LAPTOPS = ("laptop", "mobile", "notebook")
 
@@ -216,6 +217,19 @@ class Machines:
         if is_count and number is not None and number.suffix == "" and number.divisor == 1 and number.digits > 0:
             self.said.devices = number.digits
             r.use(at, end)
+
+    def count_alone(self) -> None:
+        """Read how many of the machine there are without a word for them: `fp8 on 4?`."""
+        r, said = self.reading, self.said
+        if said.on is None or said.devices is not None:
+            return
+        for i, token in enumerate(r.tokens):
+            number = None if r.gone[i] or not r.has(i - 1, "on", "across", "over") else number_of(token.text)
+            is_last = i + 1 == len(r.tokens) or r.has(i + 1, "of", "and", "with", "or")
+            if number is not None and number.suffix == "" and 0 < number.whole < MOST_ALONE and is_last:
+                said.devices = number.whole
+                r.use(i, i + 1)
+                return
 
     def count_nodes(self) -> None:
         """Multiply the devices of a node by the nodes: `2 nodes of 8 h100`."""

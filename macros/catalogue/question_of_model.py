@@ -86,8 +86,7 @@ class OfModel:
         if said.on is not None:
             return self._on_machine()
         if said.why_on and "fits" in self.pages:
-            choices = {name: self.choices[name] for name in ("model", "weights", "cache", "context", "batch")}
-            return [tool(link(self.pages["fits"], choices), f"What holds {self.named}")]
+            return self.of_machines()
         if not self.is_sure:
             is_asked = said.figure or said.size or said.is_reason or not (said.format or said.context)
             return [] if is_asked else self._lead(self.what_if, self.named)
@@ -97,6 +96,11 @@ class OfModel:
         if said.size and not is_length:
             return self._lead(f"{model.page}#{WHOLE}", f"{model.title}: {said.size}", self._computed(None, said.size))
         return self._figure(is_length)
+
+    def of_machines(self) -> list[Lead]:
+        """The machines that hold the model."""
+        choices = {name: self.choices[name] for name in ("model", "weights", "cache", "context", "batch")}
+        return [tool(link(self.pages["fits"], choices), f"What holds {self.named}")]
 
     def _on_machine(self) -> list[Lead]:
         """The model on the machine that the question names."""

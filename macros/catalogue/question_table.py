@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .question_catalog import Catalog
 from .question_models import Models
 from .question_names import Absent, Named
 from .question_words import key_of, tokens_of
@@ -12,22 +13,12 @@ from .question_words import key_of, tokens_of
 if TYPE_CHECKING:
     from .resolving import Resolver
 
-LONG = 8  # minimum letters of a word that may be misspelled even if it is not a figure's
-FLAGS = (
-    *("training", "fitting", "against", "terms", "of_machines"),
-    *(
-        "billing",
-        "offloading",
-        "money",
-        "unknown_machines",
-        "denying",
-        "full",
-        "license",
-        "targets",
-        "rates",
-        "drafting",
-        "parts",
-    ),
+LONG = 8  # letters of a word that may be misspelled, although it is no figure's
+FLAGS = tuple(
+    (
+        "training fitting against terms of_machines billing offloading money unknown_machines denying full license "
+        "targets rates drafting parts shares recomputing of_each which_machine"
+    ).split()
 )
 MAKERS = ("nvidia", "amd", "intel", "google", "geforce", "rtx", "instinct", "apple")  # before a machine
 
@@ -76,7 +67,10 @@ class Meaning:
         self.is_drafting = False
         self.other_card: str = ""  # a machine without figures here
         self.electricity: str | None = None  # price of a kWh, as typed
-        self.size_asked: str = ""  # `7b` without a model
+        self.utilization: str | None = None  # the share of a peak or a bound, as a number up to 1
+        self.of_size: tuple[str, str] | None = None  # `7b` without a model, and the model that is taken
+        self.zeros: list[str] = []  # further stages of ZeRO
+        self.recompute: str | None = None
         self.changes: list[tuple[str, int]] = []
         self.figure: str | None = None
         self.section: str = ""
@@ -90,6 +84,7 @@ class Meaning:
         self.is_against = False
         self.is_why = False
         self.is_reason = False  # asks why, not how much
+        self.is_of_which_machine = False  # asks which machine holds a model
         self.is_of_machine = False  # asks what a machine is, not what runs on it
         self.is_billing = False  # asks what a token costs
         self.is_offloading = False  # asks for a part on the host
@@ -148,7 +143,8 @@ class Grammar:
         words = {token.text for _, said, *_ in names["figures"] for word in said for token in tokens_of(word)}
         words |= {token.text for _, said in [*names["sizes"], *names["values"]] for w in said for token in tokens_of(w)}
         others = {token.text for word in names["unknown_machines"] for token in tokens_of(word)}
-        self.models = Models(names, records, {*known, *plain, *words, *others}, resolving)
+        self.catalog = Catalog(names, records, {*known, *plain, *words, *others}, resolving)
+        self.models = Models(self.catalog)
         of_terms = {word for word in (*names["training"], *words) if word.isalpha() and len(word) > 5}
         self.of_terms = sorted({*of_terms, *[word for word in names["ordinary"] if len(word) > LONG]})
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 SIZES = {"m": 10**6, "b": 10**9, "t": 10**12}  # of parameters
 COUNTS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-GROUPING = " '’\u00a0\u2009\u202f"  # between groups of three digits, in addition to commas and points
+BILLIONS = {"b": "b", "bn": "b", "billion": "b", "billions": "b", "trillion": "t", "trillions": "t"}
+GROUPING = " '’\u00a0\u2009\u202f"  # between groups of three digits, besides commas and points
 
 
 class Token(NamedTuple):
@@ -117,6 +118,19 @@ def tokens_of(text: str) -> list[Token]:
     return found
 
 
+def with_billions(tokens: Sequence[Token]) -> list[Token]:
+    """Tokens with each number of billions as one of them: `70 billion`, `7 b` -> `70b`, `7b`."""
+    found: list[Token] = []
+    for token in tokens:
+        unit = BILLIONS[token.text] if token.text in BILLIONS else ""
+        number = number_of(found[-1].text) if found and unit else None
+        if number is None or number.suffix != "" or (token.text in ("b", "t") and number.digits > 999):
+            found.append(token)
+        else:
+            found[-1] = Token(found[-1].text + unit, found[-1].start, token.end, found[-1].is_joined)
+    return found
+
+
 def _ends(chars: Sequence[str], start: int) -> list[int]:
     """The ends of the tokens that start at a letter or digit and have no space between them."""
     if not chars[start].isdigit():
@@ -196,7 +210,7 @@ def is_near(a: str, b: str) -> bool:
     elsewhere."""
     if abs(len(a) - len(b)) > 1:
         return False
-    if a == b or _without_doubles(a) == _without_doubles(b):
+    if a == b or without_doubles(a) == without_doubles(b):
         return True
     start = 0
     while start < min(len(a), len(b)) and a[start] == b[start]:
@@ -206,7 +220,7 @@ def is_near(a: str, b: str) -> bool:
     return x[1:] == y[1:] or x[1:] == y or x == y[1:] or is_swapped
 
 
-def _without_doubles(word: str) -> str:
+def without_doubles(word: str) -> str:
     """`llama`, `lamma` -> `lama`."""
     return "".join([c for i, c in enumerate(word) if i == 0 or c != word[i - 1]])
 

@@ -205,7 +205,8 @@ class _Answering:
         value, holds = FIGURES[what].of, "memory" if what == "device_bytes" else "weights"
         taken = self.writing.bytes(int(value(self.counts, self.given.in_format(USUAL_OF_FILES)) or 0))
         title = f"{self.name} in {USUAL_OF_FILES}, Ollama’s usual format: {taken} of {holds}"
-        return Answer(title, f"{self.bytes(what)} {self.phrase}. A tag may name another format.")
+        given = f", with {self.at}" if what == "device_bytes" else ""
+        return Answer(title, f"{self.bytes(what)} {self.phrase}{given}. A tag may name another format.")
 
     def _of_machine(self, what: str) -> Answer:
         """A figure that depends on a machine, or on the memory that one must have."""

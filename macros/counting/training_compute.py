@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from .adapters import Adapters
 from .costs import Costs
 from .training_setup import Setup
+
+if TYPE_CHECKING:
+    from .bill import Prices
 
 SECONDS_OF_HOUR = 3600
 
@@ -40,6 +44,10 @@ class Run:
     def joules(self) -> Fraction | None:
         """The energy of the devices only, at this power throughout."""
         return None if self.watts is None else self.seconds * self.devices * self.watts
+
+    def money(self, prices: Prices) -> Fraction | None:
+        """The cost of all devices and of their electricity; None without a price."""
+        return prices.money(self.seconds * self.devices, self.joules)
 
 
 def flops_per_token(costs: Costs, setup: Setup, adapters: Adapters | None = None) -> Fraction:

@@ -58,7 +58,7 @@ def test_a_browser_reads_each_question_as_python_does():
     asked_for, made = all_questions()
     assert len(asked_for) >= 400
     g = grammar()
-    compiled = Compiled(g.names, [list(record) for record in g.models.records])
+    compiled = Compiled(g.names, [list(record) for record in g.catalog.records])
     for question in ("qwen3 8b kv cache at 32k", "two 3090s llama 3.3 70b q4", "mistrall 7b lora rank 16"):
         assert not compiled.read(question)["isResolved"], question  # which a browser fetches 6 kB for
     assert compiled.read("unsloth/Qwen3-8B-GGUF:Q4_K_M")["isResolved"]
@@ -257,6 +257,16 @@ def test_other_words_name_no_model():
     for question in QUESTIONS["words"]["questions"]:
         said = read(question)
         assert not said.models and not said.absent and not said.corrected, question
+
+
+@pytest.mark.parametrize("question", QUESTIONS["sized"])
+def test_a_size_without_a_name_takes_a_model_of_that_size_and_says_so(question):
+    said = read(question)
+    assert [one.slug for one in said.models] == [QUESTIONS["sized"][question]]
+    typed, title = said.of_size
+    assert f"{typed} names no model: {title} is taken for its size." in note_of(said) and title == said.models[0].title
+    counted = presets.model(said.models[0].slug).counts.total
+    assert abs(counted / (float(typed[:-1]) * 10**9) - 1) < 0.15
 
 
 def test_every_entry_has_its_reason_and_its_place():

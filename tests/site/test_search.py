@@ -27,7 +27,7 @@ GLOSSARY = (ROOT / "docs/includes/glossary.md").read_text("utf-8")
 OPENED = 48_000  # bytes, compressed: what is fetched when the search is opened, before the first letter
 # And with the grammar, its runtime and the names of all models, which a worker fetches. The resolver of names (7 kB)
 # comes only with a name that no model of the catalog has. With each model of the catalog it may grow.
-FIRST_QUESTION = 45_500 + 116 * len(presets.paths())
+FIRST_QUESTION = 48_000 + 116 * len(presets.paths())
 
 
 class Searching:

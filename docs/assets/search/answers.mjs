@@ -53,12 +53,12 @@ const lead = (/** @type {Engine.Lead} */ { kind, address, title, said, compute }
  * @param {string} question
  */
 async function meaningOf(question) {
-  if (grammar.models.resolving === null) {
+  if (grammar.catalog.resolving === null) {
     try {
       return meant(question, grammar)
     } catch {
       const { M: more } = await import("../engine/resolving.mjs")
-      grammar.models.resolving = more["catalogue.resolving"].Resolver
+      grammar.catalog.resolving = more["catalogue.resolving"].Resolver
     }
   }
   return meant(question, grammar)

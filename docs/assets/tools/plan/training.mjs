@@ -1,6 +1,7 @@
 // Training: in full or with adapters, split over devices; memory by term, trainable parameters, the time of a run.
 
 import { M } from "../../engine/base.mjs"
+import "../../engine/bill.mjs"
 import "../../engine/training_plan.mjs"
 import { architectureOf, asked as among, isProblem } from "../../model.mjs"
 import { bytes, choice, exact, grouped, orNull, Problem, py, said } from "./fields.mjs"
@@ -11,6 +12,8 @@ const { asked, narrowed, Narrowing, plan, run, amount_of_tokens, named, names, Z
 const { GRADIENTS, METHODS, OPTIMIZERS, RECOMPUTED } = M["counting.training_setup"]
 const { Adapter, RANK } = M["counting.adapter_choice"]
 const { BIASES, MOST_RANK } = M["counting.adapters"]
+const { Prices } = M["counting.bill"],
+  { amount_of: amountOf } = M["counting.asked"]
 
 export const SHARED = ["model", "on", "devices"]
 export const START = { model: "llama3.1-8b", on: "h100", devices: "8" }
@@ -78,6 +81,8 @@ const runTokens = checked((_, text) => {
     throw isProblem(error) ? Problem(`tokens = ${said(error)}`) : error
   }
 })
+const amount = checked((name, text) => text && amountOf(name, text)),
+  price = { inputmode: "decimal", placeholder: "your price", size: 9 }
 const { MOST_DEVICES, MOST_TOKENS, MOST_TEXTS } = BOUNDS
 export const fields = () => [
   choice("Method", "method", METHODS, "full", "method", titled),
@@ -109,6 +114,8 @@ export const fields = () => [
     placeholder: "as stated",
     size: 7,
   }),
+  written("Price of a device and hour", "price_per_hour", amount, price),
+  written("Price of a kWh", "electricity", amount, price),
 ]
 
 const OF_ADAPTERS = ["rank", "target_modules", "bias", "modules_to_save", ...OF_PEFT]
@@ -159,11 +166,22 @@ export const runOf = (planned, state, on, watts) =>
     orNull(state.watts) ?? watts.get(state.on) ?? on.accelerator?.watts ?? null,
   )
 
+/**
+ * The cost of a run at the user's prices; null without any.
+ * @param {any} went
+ * @param {import("../plan.mjs").State} state
+ */
+function moneyOf(went, state) {
+  const price = (/** @type {string} */ name) => (state[name] === "" ? null : amountOf(name, state[name]))
+  return went.money(Prices(price("price_per_hour"), null, null, price("electricity")))
+}
+
 const three = (/** @type {Engine.Exact} */ n) => Number(py.float(n).toPrecision(3)).toLocaleString("en")
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
 export async function answer({ state, model, name, on, site }) {
   const planned = counted(model, state),
     went = runOf(planned, state, on, site.watts),
+    paid = went && moneyOf(went, state),
     { adapters, trainable, setup } = planned,
     left = on.memory_bytes - planned.total,
     largest = planned.largest_micro_batch(on.memory_bytes)
@@ -185,16 +203,22 @@ export async function answer({ state, model, name, on, site }) {
           ? ""
           : `The run takes ${three(went.device_hours)} device-hours, ` +
             `${three(py.float(went.seconds) / 3600)} hours on ${grouped(went.devices)}` +
-            `${went.joules === null ? "" : `, ${three(py.float(went.joules) / 3.6e6)} kWh`}.`,
+            `${went.joules === null ? "" : `, ${three(py.float(went.joules) / 3.6e6)} kWh`}` +
+            `${paid === null ? "" : ` and ${three(paid)} at your prices`}.`,
       ].join(""),
     ],
-    tables: [memoryOf(planned, left), ...(adapters ? [adaptedOf(adapters)] : []), ...(went ? [wentOf(went)] : [])],
+    tables: [
+      memoryOf(planned, left),
+      ...(adapters ? [adaptedOf(adapters)] : []),
+      ...(went ? [wentOf(went, paid)] : []),
+    ],
     notes: [
       adapters && adapters.unmatched.length
         ? `Names that are no module’s: ${[...adapters.unmatched].slice(0, 9).map(shorten).join(", ")}. `
         : "",
       `${setup.devices > 1n ? `Split: ${setup.said}. ` : ""}Weights and gradients in 16 bits unless stated otherwise.`,
-      went === null ? "Give the number of tokens to get the time of the run." : "Energy is that of the devices alone.",
+      went === null ? "Give the number of tokens to get the time of the run." : "Energy is that of the devices alone. ",
+      paid === null ? "" : "Money is in the currency of your prices.",
     ],
   }
 }
@@ -228,8 +252,8 @@ const adaptedOf = ({ modules, biases, saved }) => ({
     ...(saved ? [["Modules to save", "", "", grouped(saved)]] : []),
   ],
 })
-/** @param {any} went @returns {Table} */
-const wentOf = went => ({
+/** @param {any} went @param {Engine.Exact?} paid @returns {Table} */
+const wentOf = (went, paid) => ({
   caption: "The run",
   head: ["Figure", "#Value"],
   rows: [
@@ -237,5 +261,6 @@ const wentOf = went => ({
     ["Time, hours", three(py.float(went.seconds) / 3600)],
     ["Device-hours", three(went.device_hours)],
     ...(went.joules === null ? [] : [["Energy, kWh", three(py.float(went.joules) / 3.6e6)]]),
+    ...(paid === null ? [] : [["Money", three(paid)]]),
   ],
 })
