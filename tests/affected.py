@@ -351,6 +351,7 @@ class Graph:
                 self.join(("script", normal(target)), ("script", path), 1)
             self.join(("script", path), ("word", Path(path).name), 0.5)
             self.join(("script", path), ("word", Path(path).stem), 1)
+            self.join(("script", path), ("file", "asked.mjs"), 0.5)  # which asks each of them
 
     def distances(self, starts: dict[Node, float]) -> dict[Node, float]:
         """How far each definition is from the nearest of these (Dijkstra)."""

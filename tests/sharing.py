@@ -227,6 +227,11 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [*browser, *chosen[:rest], *processes, *chosen[rest:]]
 
 
+def is_of_node(item) -> bool:
+    """Whether it runs scripts without a browser."""
+    return item.path.parent.name == "browser" and kind(item, item.fixturenames) == "processes"
+
+
 def unreached(items, config) -> set:
     """Tests that the change does not reach, and those that wait for the site unless a script, style or page changed."""
     reach, others = config.stash[REACH], set()
@@ -255,7 +260,7 @@ def nearest(items, config) -> list:
     for item in sorted(items, key=lambda item: zlib.crc32(item.nodeid.encode())):
         name, distance = item.nodeid.partition("[")[0], reach.distance(item.nodeid)
         distance = min(distance, reach.length(case_of(item)))
-        waits = kind(item, item.fixturenames) != "quick"
+        waits = kind(item, item.fixturenames) != "quick" and not (is_of_node(item) and distance <= NEXT)
         if distance > FIRST:
             distance += math.log2(1 + before[name] / 6)
             before[name] += 1

@@ -169,6 +169,8 @@ OTHERS = {
     "plan-bill": [
         "?task=bill&model=llama3-8b&on=h100&batch=8&cached=2000&price_per_hour=2&electricity=0.3",
         "?task=bill&model=llama3-8b&on=24GB",
+        "?task=bill&model=llama3-8b&on=h100&engine=vllm&batch=208",
+        "?task=bill&model=llama3-8b&on=h100&engine=vllm&batch=209",
     ],
     "plan-training": [
         "?task=training&model=mixtral-8x7b&on=h100&devices=16&zero=1&tensor=2&pipeline=2&expert=2&sequence_parallel=yes&recompute=full&price_per_hour=2",
@@ -349,3 +351,58 @@ def test_each_control_of_a_tool_does_what_was_approved(folder, name):
 
 def test_each_text_is_of_a_tool():
     assert {path.stem for path in STATES.glob("*.txt")} == STARTS.keys()
+
+
+ASKED = STATES.parent / "scripts" / "asked.txt"
+OF_A_SCRIPT = 300  # characters of an answer; of what comes after them only a digest
+
+
+def names_of(source):
+    """What a script defines at its top level: functions, classes and constants, also several of one `const`."""
+    found, is_const = [], False
+    for line in source.splitlines():
+        if m := re.match(r"(?:export )?(?:(?:async )?function\*?|class|const) (\w+)", line):
+            found.append(m[1])
+        if line[:1].strip():
+            is_const = bool(re.match(r"(?:export )?const \w", line)) or is_const and line[0] in "})]`/"
+        elif is_const and (m := re.match(r"  (\w+) = ", line)):
+            found.append(m[1])
+    return found
+
+
+def test_each_script_answers_as_was_approved(folder, tmp_path):
+    """Constants, rules, what functions make of plain values, and the expressions that stand in the text."""
+    place = tmp_path / "assets"
+    shutil.copytree(folder, place, symlinks=True)
+    shutil.copy(ROOT / "tests/browser/asked.mjs", place)
+    was = ASKED.read_text("utf-8") if ASKED.is_file() else ""
+    expressions = {part.partition("\n")[0]: re.findall(r"^= (.*)", part, re.M) for part in was.split("\n## ")}
+    asked = []
+    for path in sorted((ROOT / "docs/assets").rglob("*.mjs")):
+        script, source = path.relative_to(ROOT / "docs/assets").as_posix(), path.read_text("utf-8")
+        if not script.startswith(("vendor/", "capitals/")) and "postMessage" not in source:
+            (place / script).write_text(
+                f"{source}\nexport const itsNames = {{ {', '.join(names_of(source))} }}\n", "utf-8"
+            )
+            numbers = {
+                float(text.replace("_", "")) for text in re.findall(r"(?<![\w.#])\d[\d_]*(?:\.\d+)?(?:e\d+)?\b", source)
+            }
+            asked.append({"script": script, "expressions": expressions.get(script, []), "numbers": sorted(numbers)})
+    done = subprocess.run([NPM[0], "asked.mjs"], cwd=place, input=json.dumps(asked), capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    text = "What scripts answer: constants, edges of rules, functions of plain values, and expressions, with =.\n"
+    for script, answers in json.loads(done.stdout.replace(tmp_path.as_uri(), "")).items():
+        if answers:
+            text += f"\n## {script}\n"
+        for name, value in answers.items():
+            more = (
+                hashlib.blake2b(value[OF_A_SCRIPT:].encode(), digest_size=6).hexdigest() if value[OF_A_SCRIPT:] else ""
+            )
+            value = value[:OF_A_SCRIPT].replace("\n", "⏎")
+            text += f"{name}\n    {value}{more and f' … {more}'}\n"
+    if os.environ.get("APPROVE"):
+        ASKED.parent.mkdir(exist_ok=True)
+        ASKED.write_text(text, "utf-8")
+        was = text
+    lines = difflib.unified_diff(was.splitlines(), text.splitlines(), "approved", "now", lineterm="", n=1)
+    assert text == was, "\n".join([MEND, *list(lines)[:60]])
