@@ -438,6 +438,14 @@ def test_a_window_needs_its_size():
         kinds("qwen3_moe", num_experts=12, use_sliding_window=True, sliding_window=None)
 
 
+def test_a_window_that_is_off_cannot_be_a_layer_s():
+    with pytest.raises(Problem, match="use_sliding_window is off") as raised:
+        kinds("qwen2", use_sliding_window=False, sliding_window=8, layer_types=["sliding_attention"] * 6)
+    assert str(raised.value).endswith(
+        "use_sliding_window is off, and layer_types has sliding_attention; set it to true, or name full_attention only"
+    )
+
+
 def kinds(model_type, **more):
     raw = dict(
         vocab_size=53,

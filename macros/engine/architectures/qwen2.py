@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import Problem
 from ..facts import QUERY_VALUE, Gguf, Peft, Task
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
@@ -58,6 +59,11 @@ class Qwen2(OutputBias):
 
     @property
     def masks(self) -> list[Mask]:
+        if not self.use_sliding_window and "sliding_attention" in self.layer_types:
+            raise Problem(
+                "use_sliding_window is off, and layer_types has sliding_attention",
+                "set it to true, or name full_attention only",
+            )
         return masks_of(self.layer_types, self.n_layers, self.sliding_window if self.use_sliding_window else None)
 
 
