@@ -39,7 +39,7 @@ CASES = (1, 200), (2, 80), (3, 40), (4, 16), (6, 6), (FAR, 2)
 HELD = 12  # and so many of the types, models, macros and pages that the change holds
 MOST_ON_SITE = 12  # tests that look at the built site, with --affected
 SECONDS, OF_SITE = 40, 30  # of each core, after which --affected begins no further test; fewer if a site is built
-OF_COMMAND = 60  # and after which the test command begins no further case of a test that has one
+OF_COMMAND = 48  # and after which the test command begins no further case of a test that has one
 
 
 @pytest.fixture(scope="session")
