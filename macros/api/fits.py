@@ -339,6 +339,8 @@ def fits(
     """
     own = _own_rules(model, on, devices, engine, options is not None or version != "")
     if own is not None:
+        if on is not None and not isinstance(on, str):
+            memory(on)  # says what it takes
         given = conditions(context, batch, loading.own_format(model, weights) or PUBLISHED, cache, devices)
         return served_by(_read(model, given), given, own, on, options_of(options or ""), version)
     if options is not None:
@@ -375,7 +377,7 @@ def _own_rules(model: Any, on: str | None, devices: int, engine: str | None, has
     if engine is None or not isinstance(model, (str, os.PathLike, Mapping, loading.Model)):
         return None
     own = engine_known(engine)
-    several_devices = devices != 1 or on is not None and are_several(on)
+    several_devices = devices != 1 or isinstance(on, str) and are_several(on)
     is_asked = has_options or several_devices or on is None or own not in names()
     return own if own in ENGINES and is_asked else None
 

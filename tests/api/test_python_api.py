@@ -520,3 +520,10 @@ def test_dates_have_one_form_with_their_precision_beside_them():
     [llama] = [row for row in rows if row["model"] == "llama3-8b"]
     assert (llama["released"], llama["released_to_the"]) == ("2024-04-18", "day")
     assert all(row["released"].endswith("-01") for row in rows if row["released_to_the"] != "day")
+
+
+@pytest.mark.parametrize("more", [{}, {"options": "-tp 2"}, {"devices": 2}, {"version": "0.30"}], ids=str)
+@pytest.mark.parametrize("on", [24, ["h100"], b"h100", np.zeros(3)], ids=str)
+def test_a_machine_for_an_engine_is_text(on, more):
+    with pytest.raises(ep.Problem, match="neither an accelerator nor a size; give text, such as h100 or 24GB"):
+        ep.fits("gpt2", on=on, engine="vllm", **more)
